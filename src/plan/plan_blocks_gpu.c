@@ -19,7 +19,8 @@ enum {
     ROUND_BYTES = 32 << 10,
     LARGE_FILE = 1024, /* bytes of registers of an item */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
-    WIDE_LEAST = 64 /* columns of a tile */
+    WIDE_LEAST = 64, /* columns of a tile */
+    EARLY_SUMS = 32  /* of an item that reads early, at least */
 };
 
 int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a)
@@ -469,6 +470,25 @@ static bool find_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     return choose_tile(k, b, dev);
 }
 
+bool plan_stands_in_squares(const plan_kernel *k, const plan_blocks *b)
+{
+    int rows = k->subgroup / PLAN_ABREAST;
+
+    return !plan_has_matrices(b) && rows && k->subgroup % PLAN_ABREAST == 0 &&
+           b->along_n % PLAN_ABREAST == 0 && b->along_m % rows == 0 &&
+           b->step % PLAN_EARLY == 0;
+}
+
+/* Items of large tiles are too few to do something else while one waits for
+ * local memory, which a square of them asks for the fewest lines.  Smaller
+ * tiles have more of them, whose loops are unrolled as they are. */
+static bool reads_early(const plan_kernel *k, const plan_blocks *b,
+                        const device_desc *dev)
+{
+    return dev->registers >= LARGE_FILE && b->node->dtype == SD_F32 &&
+           b->rows * b->vectors >= EARLY_SUMS && plan_stands_in_squares(k, b);
+}
+
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
@@ -491,5 +511,6 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (!b->direct && keeps_places(b, dev))
         plan_find_plain(k, b);
     plan_copy_by_itself(k, b, dev);
+    b->early = reads_early(k, b, dev);
     return true;
 }

@@ -158,6 +158,8 @@ typedef struct {
     /* GPUs: a group's tile, and its items in it */
     int64_t mt, nt;          /* positions of M and N */
     int along_m, along_n, near;
+    bool early;              /* an item reads what it multiplies next while it
+                                multiplies; a sub-group's stand in a square */
     int64_t round;           /* rows of sums that go to an area at a time */
 
     /* GPUs: how operands come to areas, in steps of k */
@@ -189,6 +191,8 @@ typedef struct {
                     beyond its end nobody has; 0: it is one */
 } plan_blocks;
 enum { PLAN_ZEROS = 16 }; /* bytes of slot `zeros`: an access of any device */
+enum { PLAN_EARLY = 4,   /* positions of k that items multiply in a row, */
+       PLAN_ABREAST = 8  /* and columns of a square of them */ };
 
 /* ---- ask ---- */
 
@@ -218,6 +222,9 @@ static inline bool plan_holds_x(const plan_blocks *b)
 {
     return b->by_itself && b->part == SD_F32 && !b->x_trimmed;
 }
+/* Can sub-groups of items that multiply by themselves stand in squares, and is a
+ * step a number of PLAN_EARLY? */
+bool plan_stands_in_squares(const plan_kernel *k, const plan_blocks *b);
 /* Does x, read by blocks, slide within K's last axis? */
 bool plan_slides_within(const plan_kernel *k, const plan_blocks *b);
 /* Positions of axis a, one of m_in or n_in, as a tile counts them; of all. */

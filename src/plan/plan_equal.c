@@ -151,8 +151,8 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->window == y->window && x->zeros == y->zeros &&
            x->by_itself == y->by_itself && x->x_wide == y->x_wide &&
            x->y_wide == y->y_wide && x->along_m == y->along_m &&
-           x->along_n == y->along_n && x->mt == y->mt && x->nt == y->nt &&
-           x->round == y->round && x->buffer == y->buffer &&
+           x->along_n == y->along_n && x->early == y->early && x->mt == y->mt &&
+           x->nt == y->nt && x->round == y->round && x->buffer == y->buffer &&
            x->pairs == y->pairs;
 }
 

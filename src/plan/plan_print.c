@@ -207,6 +207,8 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     if (e->m)
         sd_buf_fmt(b, "by %s %d x %d x %d, ", sd_dtype_name(e->part), e->m,
                    e->n, e->depth);
+    if (p->early)
+        sd_buf_fmt(b, "%d abreast, read early, ", PLAN_ABREAST);
     if (p->lead)
         sd_buf_fmt(b, "after %d zeros, ", p->lead);
     if (p->direct)

@@ -188,6 +188,8 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     if (k->axis[b->m].tile * plan_tile_points(k, b, b->m_in) > b->mt ||
         k->axis[b->n].tile * plan_tile_points(k, b, b->n_in) > b->nt)
         return plan_bad(k, b->node, "a tile that its items do not have");
+    if (b->early && !plan_stands_in_squares(k, b))
+        return plan_bad(k, b->node, "items that do not stand in squares");
     if (b->round % run || b->mt % b->round || b->nt % k->vector ||
         b->nt / k->vector != k->items || k->group % k->items)
         return plan_bad(k, b->node, "rounds of sums that are no whole rows");

@@ -154,6 +154,13 @@ typedef struct {
      * item wrote to local memory. */
     void (*open_sums)(emit *e, LLVMTypeRef t, int n);
     void (*take_sums)(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n);
+    void (*clear_sums)(emit *e, LLVMTypeRef t, int n);
+    /* Items that multiply f32 by themselves have such sums, too, and n factors
+     * that are kept until others are: nx of x, then ny of y.  Sum i * ny + j has
+     * the product of x's i and y's j added, rounded once. */
+    void (*open_factors)(emit *e, int n);
+    void (*keep_factors)(emit *e, LLVMValueRef *v, int n);
+    void (*add_products)(emit *e, int nx, int ny);
     void (*begin)(emit *e, const emit_wide *w);
     void (*wait)(emit *e, int left);
     void (*settle)(emit *e);

@@ -342,7 +342,7 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
     e->lane = o->along;
     for (int i = 0; i < o->n; i++) {
         LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
-        LLVMValueRef chain, step, valid, v;
+        LLVMValueRef step, chain, valid, v;
         emit_loop once;
 
         emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
@@ -514,6 +514,8 @@ static void add_chain(emit_tile *g)
 
     if (g->chains == 1)
         return;
+    if (g->b->early)
+        emit_take_early(g);
     for (int i = 0; i < g->nacc; i++) {
         emit_value v[2] = {get(g, g->sum[i]), get(g, g->acc[i])};
 
@@ -548,7 +550,7 @@ static void start(emit_tile *g)
     }
 }
 
-static void write_step(emit_tile *g, LLVMValueRef turn)
+void emit_write_step(emit_tile *g, LLVMValueRef turn)
 {
     write_operand(g, &g->x, turn);
     write_operand(g, &g->y, turn);
@@ -563,13 +565,18 @@ static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
     int64_t last = g->chains / g->each * g->row - 1;
 
     turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
-    write_step(g, turn);
+    if (!g->b->early)
+        emit_write_step(g, turn);
     next =
         LLVMBuildSelect(e->b, emit_below(e, at, emit_si(e, last)),
                         emit_add(e, at, emit_si(e, 1)), emit_si(e, last), "");
     emit_tile_read(g, &g->x, next);
     emit_tile_read(g, &g->y, next);
-    multiply(g, turn);
+    if (g->b->early)
+        emit_multiply_early(g, turn,
+                            LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
+    else
+        multiply(g, turn);
 }
 
 static void run_chains(emit_tile *g)
@@ -580,6 +587,10 @@ static void run_chains(emit_tile *g)
 
     emit_tile_read(g, &g->x, emit_si(e, 0));
     emit_tile_read(g, &g->y, emit_si(e, 0));
+    if (g->b->early) {
+        emit_write_step(g, emit_si(e, 0));
+        emit_begin_early(g);
+    }
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
     emit_level_open(e, pre);
@@ -592,6 +603,8 @@ static void run_chains(emit_tile *g)
     add_chain(g);
     emit_loop_close(e, &c);
     emit_level_close(e);
+    if (g->b->early && g->chains == 1)
+        emit_take_early(g);
 }
 
 /* ---- a tile ---- */
@@ -611,7 +624,6 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
                    .type = emit_type(e, b->node->dtype),
                    .matrix = plan_engine_table[b->engine].m > 0,
                    .wide = plan_engine_table[b->engine].several > 0};
-    LLVMValueRef item = e->lid;
 
     for (int a = 0; a < b->k; a++)
         if (b->node->over >> a & 1)
@@ -624,10 +636,7 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
         g.last = (extent % g.chunk * plan_extent(e->k, b->k_in) + b->step - 1) /
                  b->step;
     g.row = (g.each - 1) * g.steps + g.last;
-    if (g.matrix)
-        item = emit_over(e, item, e->k->subgroup);
-    g.im = emit_over(e, item, b->along_n);
-    g.in = emit_rest(e, item, b->along_n);
+    emit_find_items(&g);
     if (g.matrix)
         emit_own_squares(&g);
     if (!b->direct && !b->window) {

@@ -74,6 +74,8 @@ void emit_tile_turned(emit_tile *g, const emit_operand *o, int i,
 LLVMValueRef emit_tile_line(emit_tile *g, const emit_operand *o, int i, int c);
 /* What was read as o's vector i, as the engine takes it. */
 LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i);
+/* What was read of a step, to the areas of `turn`, for all. */
+void emit_write_step(emit_tile *g, LLVMValueRef turn);
 /* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
@@ -134,7 +136,14 @@ void emit_use_sums(emit_tile *g);
 
 /* ---- emit_items.c: products by items ---- */
 
+void emit_find_items(emit_tile *g); /* finds g->im and g->in */
 void emit_multiply_items(emit_tile *g, LLVMValueRef turn);
+/* Where items read early: begins, with what lies in the first areas; multiplies
+ * what lies in those of `turn`, and meanwhile what was read of the next step is
+ * written to those of `then`; takes the sums to g->acc, and begins at 0 again. */
+void emit_begin_early(emit_tile *g);
+void emit_multiply_early(emit_tile *g, LLVMValueRef turn, LLVMValueRef then);
+void emit_take_early(emit_tile *g);
 
 /* ---- emit_square.c: products by matrix instructions ---- */
 

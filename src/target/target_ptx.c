@@ -294,17 +294,25 @@ static const char *kind_of(const emit *e, LLVMTypeRef t)
     return t == e->f32 ? "f32" : "s32";
 }
 
-static void open_sums(emit *e, LLVMTypeRef t, int n)
+static void clear_sums(emit *e, LLVMTypeRef t, int n)
 {
-    const char *kind = kind_of(e, t);
     sd_buf text = {0};
 
-    sd_buf_fmt(&text, ".reg .%s sum<%d>;", kind, n);
     for (int i = 0; i < n; i++)
-        sd_buf_fmt(&text, " mov.%s sum%d, %s;", kind, i,
+        sd_buf_fmt(&text, "mov.%s sum%d, %s; ", kind_of(e, t), i,
                    t == e->f32 ? "0f00000000" : "0");
     sd_buf_u8(&text, 0);
     put_plain(e, text.at);
+    sd_buf_finish(&text);
+}
+
+static void open_sums(emit *e, LLVMTypeRef t, int n)
+{
+    sd_buf text = {0};
+
+    sd_buf_fmt(&text, ".reg .%s sum<%d>;%c", kind_of(e, t), n, 0);
+    put_plain(e, text.at);
+    clear_sums(e, t, n);
     sd_buf_finish(&text);
 }
 
@@ -328,6 +336,42 @@ static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
         out[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
     sd_buf_finish(&text);
     sd_buf_finish(&how);
+}
+
+static void open_factors(emit *e, int n)
+{
+    sd_buf text = {0};
+
+    sd_buf_fmt(&text, ".reg .f32 factor<%d>;%c", n, 0);
+    put_plain(e, text.at);
+    sd_buf_finish(&text);
+}
+
+static void keep_factors(emit *e, LLVMValueRef *v, int n)
+{
+    sd_buf text = {0}, how = {0};
+
+    for (int i = 0; i < n; i++) {
+        sd_buf_fmt(&text, "mov.f32 factor%d, $%d; ", i, i);
+        sd_buf_fmt(&how, i ? ",f" : "f");
+    }
+    sd_buf_u8(&text, 0);
+    sd_buf_u8(&how, 0);
+    put_text(e, text.at, how.at, LLVMVoidTypeInContext(e->cx), v, (unsigned)n);
+    sd_buf_finish(&text);
+    sd_buf_finish(&how);
+}
+
+static void add_products(emit *e, int nx, int ny)
+{
+    sd_buf text = {0};
+
+    for (int i = 0; i < nx * ny; i++)
+        sd_buf_fmt(&text, "fma.rn.f32 sum%d, factor%d, factor%d, sum%d; ", i,
+                   i / ny, nx + i % ny, i);
+    sd_buf_u8(&text, 0);
+    put_text(e, text.at, "", LLVMVoidTypeInContext(e->cx), NULL, 0);
+    sd_buf_finish(&text);
 }
 
 /* What tells wgmma of an operand (PTX, "matrix descriptor"): its address,
@@ -469,6 +513,10 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .beside = beside,
                              .open_sums = open_sums,
                              .take_sums = take_sums,
+                             .clear_sums = clear_sums,
+                             .open_factors = open_factors,
+                             .keep_factors = keep_factors,
+                             .add_products = add_products,
                              .begin = begin,
                              .wait = wait,
                              .settle = settle,

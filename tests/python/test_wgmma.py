@@ -157,16 +157,21 @@ def test_products_of_one_warp(name, tmp_path):
     assert judged(text, plan, args, want) > 32 * 32
 
 
-@pytest.mark.parametrize("name", ["rows", "plain", "cut", "chains"])
+@pytest.mark.parametrize("name", ["rows", "plain", "cut", "chains", "early"])
 def test_items(name, tmp_path):
     """Operands that are read as they lie, of items that multiply f32 by themselves, too; cut:
     the last chain of a row of the window has one position, the others two."""
     args, body, want = {"rows": lambda: convolution("f32", 32, 56, 16, 64, EXACT),
                         "plain": lambda: convolution("bf16", 32, 56, 64, 64),
                         "cut": lambda: convolution("f32", 32, 28, 128, 128, EXACT),
-                        "chains": lambda: product("f32", "f32", "nn", 512, 256, 1024, EXACT)}[name]()
+                        "chains": lambda: product("f32", "f32", "nn", 512, 256, 1024, EXACT),
+                        "early": lambda: product("f32", "f32", "nt", 2048, 2048, 576, EXACT)}[name]()
     text, plan, _ = compiled(tmp_path, entry(args, body))
     assert "x plain along" in plan and "y plain along" in plan
+    if name in ("rows", "cut", "early"):
+        assert "8 abreast, read early" in plan
+        # the sums and what is multiplied are registers that no loop moves
+        assert len(re.findall(r"fma\.rn\.f32\s+sum\d+, factor", text)) == text.count("fma.rn.f32") > 0
     assert judged(text, plan, args, want) > 1024
 
 

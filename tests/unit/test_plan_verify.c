@@ -324,6 +324,11 @@ static void a_tile_for_nobody(plan *p)
     blocks_of(p)->mt /= 2;
 }
 
+static void matrices_read_early(plan *p)
+{
+    blocks_of(p)->early = true;
+}
+
 static void rounds_of_7(plan *p)
 {
     blocks_of(p)->round = 7;
@@ -517,6 +522,7 @@ static void broken_plans_are_refused(void **state)
         {streamed, "a wide access of which a part is guarded",
          a_guard_through_the_middle},
         {blocked, "a tile that its items do not have", a_tile_for_nobody},
+        {blocked, "items that do not stand in squares", matrices_read_early},
         {blocked, "rounds of sums that are no whole rows", rounds_of_7},
         {blocked, "sub-groups that its engine does not take",
          sub_groups_of_half_a_warp},

@@ -127,7 +127,7 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->dev = sd_arena_copy(a, &wanted, sizeof wanted);
     pm.a = sd_arena_create();
     note_trips(&pm);
-    if (!(st = plan_library(m, dev, opt))) {
+    if (!(st = plan_library(m, p->dev, opt))) {
         plan_split_phases(m);
         plan_copy_operands(m, p->dev, false);
     }

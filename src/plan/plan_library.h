@@ -21,7 +21,8 @@ typedef enum { /* factors that go into the call, too */
 typedef struct { /* batch matrices of m x k by k x n */
     int64_t m, n, k, batch;
     int64_t matrix, work; /* multiplications: of a matrix, of all */
-    bool of_f32, of_bytes; /* its result; its operands, before they were */
+    bool of_f32, of_bf16; /* its result; its operands */
+    bool of_bytes; /* its operands, before they were floats */
     bool read_down[2]; /* lhs, rhs: sums run down its lines */
 } plan_product;
 

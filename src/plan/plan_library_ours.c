@@ -1,4 +1,4 @@
-/* Which products of f32 are ours although the library could do them: where our
+/* Which products are ours although the library could do them: where our
  * blocks were measured to take less time (docs/libraries.md). */
 #include "plan_library.h"
 
@@ -19,7 +19,8 @@ enum {
     FEW_COLUMNS = 32, /* two vectors with AVX-512 */
     SHORT_SUM = 128, /* our copies take long beside it */
     SHARED_WORK = 1 << 22, /* the least that oneDNN's calls share out */
-    SMALL_SHARE = 1 << 24 /* multiplications of a thread of few */
+    SMALL_SHARE = 1 << 24, /* multiplications of a thread of few */
+    MUCH_TILED = 1 << 30 /* multiplications of bf16 in AMX's tiles */
 };
 
 static int64_t extent_of_free(const sd_shape *s, hlo_dims batch, hlo_dims con)
@@ -56,6 +57,7 @@ bool plan_product_of(const hlo_inst *in, plan_product *p)
     const hlo_dot *d = in->u.dot;
 
     *p = (plan_product){.of_f32 = in->shape->dtype == SD_F32,
+                        .of_bf16 = in->arg[0]->shape->dtype == SD_BF16,
                         .of_bytes = plan_is_of_bytes(in->arg[0])};
     p->k = in->arg[0]->shape->dim[d->lhs_contract.at[0]];
     p->m = extent_of_free(in->arg[0]->shape, d->lhs_batch, d->lhs_contract);
@@ -123,8 +125,16 @@ static bool is_middling(const plan_product *p, const device_desc *dev,
            p->work / SD_MAX(dev->units, 1) <= SMALL_SHARE;
 }
 
+/* oneDNN has these tiles, too, and copies more.  Of many threads nothing was
+ * measured. */
+static bool is_much_for_tiles(const plan_product *p, const device_desc *dev)
+{
+    return p->of_bf16 && dev->features & DEVICE_HAS_AMX && p->batch == 1 &&
+           dev->units < MANY_UNITS && p->work >= MUCH_TILED;
+}
+
 bool plan_is_ours(const plan_product *p, const device_desc *dev, bool followed)
 {
     return is_small(p, dev) || is_crowded(p, dev) || is_spread_thin(p, dev) ||
-           is_middling(p, dev, followed);
+           is_middling(p, dev, followed) || is_much_for_tiles(p, dev);
 }

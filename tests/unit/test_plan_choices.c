@@ -320,6 +320,46 @@ static void engines_multiply_what_is_narrow(void **state)
     }
 }
 
+/* Where there are tiles large products of bf16 are ours, on few threads, and
+ * others the library's; all where the tiles are not wanted. */
+static void large_products_of_bf16_are_tiles(void **state)
+{
+    static const struct {
+        const char *off;
+        uint64_t features;
+        int units, m;
+        bool call;
+    } row[] = {{NULL, DEVICE_HAS_AMX, 2, 1024, false},
+               {NULL, DEVICE_HAS_AMX, 2, 512, true},
+               {NULL, DEVICE_HAS_AMX, 16, 1024, true},
+               {NULL, 0, 2, 1024, true},
+               {"SUNDOG_ENGINES", DEVICE_HAS_AMX, 2, 1024, true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n  x = bf16[%d,1024]{1,0} parameter(0)\n"
+            "  y = bf16[1024,1024]{1,0} parameter(1)\n"
+            "  ROOT d = bf16[%d,1024]{1,0} dot(x, y), "
+            "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
+            row[i].m, row[i].m);
+        device_desc dev;
+        plan *p;
+
+        set_off = row[i].off;
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.features |= row[i].features;
+        dev.units = row[i].units;
+        p = make_of_text(a, text, &dev);
+        assert_int_equal(first_call(&p->program->seq) != NULL, row[i].call);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        set_off = NULL;
+    }
+}
+
 /* A processor's tiles multiply bf16 and bytes of any sign, other products are
  * as without; the program asks for them then alone. */
 static void hosts_with_tiles_use_them(void **state)
@@ -449,6 +489,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(convolutions_of_bytes_go_where_they_are_fast),
         cmocka_unit_test(factors_and_sums_share_a_call_with_avx512),
         cmocka_unit_test(engines_multiply_what_is_narrow),
+        cmocka_unit_test(large_products_of_bf16_are_tiles),
         cmocka_unit_test(hosts_with_tiles_use_them),
         cmocka_unit_test(precision_is_the_programs),
     };

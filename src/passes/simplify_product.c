@@ -17,7 +17,8 @@ static hlo_inst *repeat_result(hlo_inst *in, int side, const int64_t *to)
 
     if (x->op != HLO_BROADCAST)
         return NULL;
-    memcpy(result, in->shape->dim, (size_t)rank * sizeof *result);
+    for (int d = 0; d < rank; d++)
+        result[d] = in->shape->dim[d];
     for (int d = 0; d < x->shape->rank; d++) {
         of[d] = x->shape->dim[d];
         if (to[d] < 0 || of[d] == 1 || hlo_dims_hold(x->dims, d))

@@ -141,6 +141,12 @@ def others(n):
     yield ("embedding's gradient", lambda d, i: jnp.zeros((50257, 768)).at[i].add(d),
            lambda: [jnp.ones((8192, 768)), jnp.asarray(made_of(8192, 50257, 2))])
     yield "set of many", lambda x, i: x.at[i].set(1.0), lambda: [numbers, jnp.asarray(ids[:1 << 20])]
+    for name, factor in (("lu", jax.lax.linalg.lu), ("qr", jnp.linalg.qr), ("cholesky", jnp.linalg.cholesky)):
+        for side in (100, 400, 1000, 2048):
+            def matrix(side=side, positive=name == "cholesky"):
+                x = jax.random.normal(jax.random.key(0), (side, side))
+                return [x @ x.T + side * jnp.eye(side) if positive else x]
+            yield f"{name} {side}", factor, matrix
 
 
 def calls():

@@ -206,7 +206,13 @@ static hlo_inst *lower_call(hlo_inst *in, const device_desc *dev)
         return NULL;
     if (is_empty(in, &c))
         return lower_empty(in, &c, n);
-    return pass_is_narrow(c.type) ? widen_call(in, &c, n) : NULL;
+    if (pass_is_narrow(c.type))
+        return widen_call(in, &c, n);
+    /* a function of ours would be one work item's for each matrix */
+    if (c.id == HLO_LA_LU && dev->kind != DEVICE_HOST &&
+        !is_small(dev, in->arg[0]->shape))
+        return matrix_lu(in);
+    return NULL;
 }
 
 static hlo_inst *lower_linalg(hlo_inst *in, const device_desc *dev)

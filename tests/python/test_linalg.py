@@ -245,6 +245,54 @@ print('ok NaN')
 """
 
 
+COLUMNS = """
+import jax, jax.numpy as jnp, numpy as np, scipy.linalg
+
+jax.config.update("jax_enable_x64", True)
+random = np.random.default_rng(0)
+
+
+def one(name, a):
+    lu, pivots, order = map(np.asarray, jax.lax.linalg.lu(jnp.asarray(a)))
+    want, rows = scipy.linalg.lu_factor(a) if a.shape[0] == a.shape[1] else (None, None)
+    k = min(a.shape)
+    lower = np.tril(lu, -1)[:, :k] + np.eye(a.shape[0], k)
+    off = np.abs(a[order] - lower @ np.triu(lu)[:k]).max()
+    assert off <= 40 * np.finfo(a.dtype).eps * np.abs(a).max(), (name, off)
+    assert sorted(order) == list(range(a.shape[0])), name
+    assert np.abs(lower).max() <= 2 ** .5 + 1e-6, name  # pivots are the largest
+    if want is not None:
+        assert np.array_equal(pivots, rows), name
+
+
+def numbers(*shape):
+    return random.standard_normal(shape)
+
+
+one("f32", numbers(65, 65).astype("f4"))
+one("tall", numbers(100, 70))
+one("wide", numbers(70, 100).astype("f4"))
+one("c64", (numbers(66, 66) + 1j * numbers(66, 66)).astype("c8"))
+one("ones", np.ones((70, 70), "f4"))
+one("turned round", np.eye(80)[::-1].copy())
+a = numbers(80, 80)
+a[:, 5] = 0
+one("singular", a)
+a = numbers(3, 67, 67)
+many = jax.lax.linalg.lu(jnp.asarray(a))[0]
+for x, y in zip(a, many):
+    assert np.allclose(y, jax.lax.linalg.lu(jnp.asarray(x))[0])
+print("ok")
+"""
+
+
+def test_large_lu_is_a_loop_over_columns(python):
+    """On devices of many work items, which a function for one matrix would
+    leave idle."""
+    out = python(COLUMNS, env={"SUNDOG_DEVICE": "cl"})
+    assert out.strip().endswith("ok")
+
+
 def test_large_matrices(python):
     """By LAPACK on all threads, where it is."""
     out = python(LARGE, env={"SUNDOG_DEVICE": "host"})

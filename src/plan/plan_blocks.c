@@ -384,7 +384,6 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b,
     int64_t most =
         tiles && dev->cache_bytes >= LARGE_CACHE ? LARGE_TILE : PLAN_BLOCK_SIDE;
     int64_t least = tiles ? TILES_WORK : TILE_WORK;
-
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
     int64_t wide = b->vectors * k->lanes, depth = plan_extent(k, b->node->over);
     int64_t each_m = plan_extent(k, b->m_in), each_n = plan_extent(k, b->n_in);

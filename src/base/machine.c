@@ -20,8 +20,9 @@ bool sd_cpu_has_vnni(void)
 }
 
 /* Linux saves 8 KB of tiles for a thread that uses them only once the process
- * has asked for it: for all its threads, those that are there and those to come.
- * It refuses where one of them has a signal stack that is too short for them. */
+ * has asked for it: for all its threads, those that are there and those to
+ * come. It refuses where one of them has a signal stack that is too short for
+ * them. */
 bool sd_cpu_has_amx(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };

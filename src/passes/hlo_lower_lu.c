@@ -20,7 +20,8 @@ static hlo_inst *row_where(hlo_at p, hlo_inst *x, hlo_inst *is)
 }
 
 /* The least or largest number of each matrix of [n, rows, 1], as [n, 1, 1]. */
-static hlo_inst *extreme(hlo_at p, hlo_inst *x, hlo_op op, hlo_inst *first)
+static hlo_inst *extreme_of_rows(hlo_at p, hlo_inst *x, hlo_op op,
+                                 hlo_inst *first)
 {
     static const int64_t rows = 1;
     int64_t dim[] = {x->shape->dim[0], 1, 1};
@@ -49,21 +50,22 @@ static hlo_inst *pivot_row(hlo_at p, hlo_inst *column, hlo_inst *i)
 
     size = t_pick(p, matrix_where(p, size->shape, 1, HLO_GE, i), size,
                   t_fill(p, size, -1));
-    most = extreme(p, size, HLO_MAXIMUM,
-                   hlo_make_scalar(p, size->shape->dtype, -1));
+    most = extreme_of_rows(p, size, HLO_MAXIMUM,
+                           hlo_make_scalar(p, size->shape->dtype, -1));
     row = hlo_make_iota(p, at, 1);
     end = pass_fill_s64(p, at, SD_S32, rows);
     row = t_pick(p, t_is(p, HLO_EQ, size, matrix_spread(p, most, size->shape)),
                  row, end);
-    found = extreme(p, row, HLO_MINIMUM, hlo_make_scalar_s64(p, SD_S32, rows));
+    found = extreme_of_rows(p, row, HLO_MINIMUM,
+                            hlo_make_scalar_s64(p, SD_S32, rows));
     return t_pick(p, t_is_num(p, HLO_EQ, found, (double)rows),
                   pass_spread(p, i, found->shape), found);
 }
 
 /* x with its row i and the one that `is` names exchanged; *row is the new row
  * i. */
-static hlo_inst *exchange(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *is,
-                          hlo_inst **row)
+static hlo_inst *exchange_rows(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *is,
+                               hlo_inst **row)
 {
     hlo_inst *old = matrix_part(p, x, i, NULL, 1, x->shape->dim[2]);
 
@@ -74,7 +76,8 @@ static hlo_inst *exchange(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *is,
 }
 
 /* Rows below row i less their multiple of it, which stays in column i. */
-static hlo_inst *eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row)
+static hlo_inst *subtract_pivot_row(hlo_at p, hlo_inst *x, hlo_inst *i,
+                                    hlo_inst *row)
 {
     const sd_shape *s = x->shape;
     hlo_inst *column = matrix_part(p, x, NULL, i, s->dim[1], 1);
@@ -95,7 +98,7 @@ static hlo_inst *eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row)
 }
 
 /* One turn: x, the pivots' rows and the order of all rows. */
-static void turn(matrix_loop *l)
+static void lu_turn(matrix_loop *l)
 {
     hlo_at p = l->at;
     hlo_inst *x = l->x[0], *pivot, *is, *row, *at;
@@ -106,10 +109,10 @@ static void turn(matrix_loop *l)
     s = l->x[2]->shape;
     at = hlo_make_iota(p, s, 1);
     is = t_is(p, HLO_EQ, at, matrix_spread(p, pivot, s));
-    x = exchange(p, x, l->i, is, &row);
-    l->x[0] = eliminate(p, x, l->i, row);
+    x = exchange_rows(p, x, l->i, is, &row);
+    l->x[0] = subtract_pivot_row(p, x, l->i, row);
     l->x[1] = matrix_put(p, l->x[1], pivot, l->i, NULL);
-    l->x[2] = exchange(p, l->x[2], l->i, is, &row);
+    l->x[2] = exchange_rows(p, l->x[2], l->i, is, &row);
 }
 
 hlo_inst *matrix_lu(hlo_inst *in)
@@ -128,7 +131,7 @@ hlo_inst *matrix_lu(hlo_inst *in)
     out[1] = pass_fill_s64(p, of[1], SD_S32, 0);
     out[2] = hlo_make_iota(p, of[2], 1);
     matrix_loop_open(&l, p, "lu_column", 3, out);
-    turn(&l);
+    lu_turn(&l);
     matrix_loop_close(&l, k);
     for (int i = 0; i < 3; i++) {
         const sd_shape *r = hlo_result_shape(in, i);

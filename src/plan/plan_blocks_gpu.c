@@ -113,7 +113,8 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
     b->part = c->dtype;
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++) {
         const plan_engine_info *e = &plan_engine_table[i];
-        const plan_node *x = plan_narrow(b->x, e->part), *y = plan_narrow(b->y, e->part);
+        const plan_node *x = plan_narrow(b->x, e->part),
+                        *y = plan_narrow(b->y, e->part);
 
         if (!e->m || e->needs & ~dev->features || e->sum != c->dtype || !x ||
             !y || !plan_asks_for(c, e->part) ||

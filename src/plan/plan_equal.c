@@ -142,10 +142,11 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
     return x->engine == y->engine && x->part == y->part && x->flip == y->flip &&
            x->node->id == y->node->id && x->x->id == y->x->id &&
            x->y->id == y->y->id && x->m == y->m && x->n == y->n &&
-           x->k == y->k && x->kt == y->kt && x->weaves == y->weaves && x->x_along == y->x_along &&
-           x->y_along == y->y_along && x->ahead == y->ahead &&
-           x->rows == y->rows && x->vectors == y->vectors &&
-           x->near == y->near && x->step == y->step && x->lead == y->lead &&
+           x->k == y->k && x->kt == y->kt && x->weaves == y->weaves &&
+           x->x_along == y->x_along && x->y_along == y->y_along &&
+           x->ahead == y->ahead && x->rows == y->rows &&
+           x->vectors == y->vectors && x->near == y->near &&
+           x->step == y->step && x->lead == y->lead &&
            x->x_plain == y->x_plain && x->y_plain == y->y_plain &&
            x->x_trimmed == y->x_trimmed && x->y_trimmed == y->y_trimmed &&
            x->window == y->window && x->zeros == y->zeros &&

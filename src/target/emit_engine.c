@@ -110,10 +110,9 @@ void emit_engine_weave_rows(emit *e, const emit_words *w, int64_t row)
         v[i] = woven(e, w, emit_add(e, k.at, emit_si(e, i)), m.at);
     emit_turn(e, v, e->w);
     for (int i = 0; i < e->w; i++)
-        emit_mem_write(
-            e, SD_S32, w->to,
-            emit_mad(e, emit_add(e, m.at, emit_si(e, i)), row, k.at),
-            (emit_value){v[i], NULL});
+        emit_mem_write(e, SD_S32, w->to,
+                       emit_mad(e, emit_add(e, m.at, emit_si(e, i)), row, k.at),
+                       (emit_value){v[i], NULL});
     emit_loop_close(e, &k);
     emit_loop_close(e, &m);
 }

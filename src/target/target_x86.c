@@ -20,8 +20,8 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 #define V4   "-prefer-256-bit"
 #define VNNI ",+avx512vnni"
 #define AMX  ",+amx-tile,+amx-int8,+amx-bf16"
-    static const char *const features[] = {
-        "", V4, [3] = V4 VNNI, [5] = V4 AMX, [7] = V4 VNNI AMX};
+    static const char *const features[] = {"", V4, [3] = V4 VNNI, [5] = V4 AMX,
+                                           [7] = V4 VNNI AMX};
     bool v4 = dev->lanes == 16;
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
 

@@ -1,17 +1,21 @@
 /* Simplification of products and convolutions: a free dimension along which an
- * operand is repeated repeats the result, which is computed once.  The gradient
- * of a sum has such operands, as dot(ones[256,128], w[512,128]) of the weights
- * before: 256 equal rows. */
+ * operand is repeated repeats the result, of which KEPT positions are computed.
+ * The gradient of a sum has such operands, as dot(ones[256,128], w[512,128]) of
+ * the weights before: 256 equal rows.  One row would be a product with a
+ * vector, whose sums have another order and so other bits. */
 #include "simplify.h"
 
+enum { KEPT = 2 };
+
 /* Of operand `side`, which is a broadcast, the dimensions that are new there
- * become 1 where to[d] says which dimension of the result they are (-1: none);
- * NULL where there are none. */
+ * become KEPT where to[d] says which dimension of the result they are (-1:
+ * none); NULL where there are none. */
 static hlo_inst *repeat_result(hlo_inst *in, int side, const int64_t *to)
 {
     hlo_inst *x = in->arg[side], *arg[2] = {in->arg[0], in->arg[1]}, *once;
     sd_arena *a = in->parent->module->arena;
     int64_t of[SD_MAX_RANK], result[SD_MAX_RANK], at[SD_MAX_RANK];
+    int64_t start[SD_MAX_RANK], stride[SD_MAX_RANK];
     int rank = in->shape->rank, n = 0;
     bool some = false, equal[SD_MAX_RANK] = {false};
 
@@ -21,9 +25,9 @@ static hlo_inst *repeat_result(hlo_inst *in, int side, const int64_t *to)
         result[d] = in->shape->dim[d];
     for (int d = 0; d < x->shape->rank; d++) {
         of[d] = x->shape->dim[d];
-        if (to[d] < 0 || of[d] == 1 || hlo_dims_hold(x->dims, d))
+        if (to[d] < 0 || of[d] <= KEPT || hlo_dims_hold(x->dims, d))
             continue;
-        of[d] = result[to[d]] = 1;
+        of[d] = result[to[d]] = KEPT;
         some = equal[to[d]] = true;
     }
     if (!some)
@@ -34,14 +38,20 @@ static hlo_inst *repeat_result(hlo_inst *in, int side, const int64_t *to)
                            x->dims.at, x->dims.n);
     once = hlo_inst_clone(in->parent, in, in, arg);
     once->shape = sd_shape_make(a, pass_dtype(in), rank, result);
+    for (int d = 0; d < rank; d++) {
+        start[d] = 0;
+        stride[d] = 1;
+        if (equal[d])
+            result[d] = 1;
+    }
+    once = hlo_make_slice(pass_at(in), once, start, result, stride);
     for (int d = 0; d < rank; d++)
         if (!equal[d]) {
             result[n] = result[d];
             at[n++] = d;
         }
-    return hlo_make_broadcast(pass_at(in),
-                              pass_reshape(pass_at(in), once, n, result),
-                              in->shape, at, n);
+    once = pass_reshape(pass_at(in), once, n, result);
+    return hlo_make_broadcast(pass_at(in), once, in->shape, at, n);
 }
 
 hlo_inst *simplify_dot(hlo_inst *in)

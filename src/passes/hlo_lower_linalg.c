@@ -2,7 +2,7 @@
  * c64 and c128, without empty arrays.  cholesky, triangular-solve and XLA's
  * custom-calls of QR become such calls where one function a matrix is quicker
  * than loops of products over all matrices; else the passes after this one
- * make those loops. */
+ * make those loops.  LU of large matrices is a loop on GPUs (matrix_lu.c). */
 #include "hlo_linalg.h"
 #include "matrix.h"
 

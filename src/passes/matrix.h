@@ -71,7 +71,7 @@ void matrix_loop_close(matrix_loop *l, int64_t trips);
  * hlo_lower_solve.c */
 hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit);
 
-/* What a call of LU gives, by a loop of array operations.  hlo_lower_lu.c */
+/* What a call of LU gives, by a loop over columns.  matrix_lu.c */
 hlo_inst *matrix_lu(hlo_inst *in);
 
 #endif

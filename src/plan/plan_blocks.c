@@ -144,7 +144,7 @@ static int rows_of_tiles(int64_t m)
 static bool weaves_at_once(const plan_kernel *k, const plan_blocks *b)
 {
     int depth = plan_engine_table[b->engine].depth;
-    int last = plan_last_axis(b->k_in | 1ull << b->k);
+    int last = plan_last_axis(plan_block_chain(b));
 
     return b->y_along == b->n && !b->n_in &&
            k->axis[last].extent % depth == 0 &&

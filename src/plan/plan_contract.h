@@ -260,7 +260,7 @@ int64_t plan_guard_places(const plan_kernel *k, const plan_guard *g);
  * are copied; -1: it is not. */
 int plan_copied_along(const plan_kernel *k, const plan_node *n);
 
-/* The axes of its rows and of its columns. */
+/* The axes of its rows, of its columns and of a chain. */
 static inline uint64_t plan_block_rows(const plan_blocks *b)
 {
     return b->m_in | 1ull << b->m;
@@ -268,6 +268,10 @@ static inline uint64_t plan_block_rows(const plan_blocks *b)
 static inline uint64_t plan_block_columns(const plan_blocks *b)
 {
     return b->n_in | 1ull << b->n;
+}
+static inline uint64_t plan_block_chain(const plan_blocks *b)
+{
+    return b->k_in | 1ull << b->k;
 }
 
 #endif

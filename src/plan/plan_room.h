@@ -304,10 +304,10 @@ int plan_least_group(const device_desc *dev);
 /* The outer axis along which a large operand lies that is read (or written)
  * across the LANE axis, or -1. */
 int plan_crossing_axis(const plan_kernel *k, int lane);
-/* UNROLLs an axis along which the inner loops read the same, or rows that are
- * better read several at once, if there is one. */
 /* The scan whose elements take turns along LANE, or NULL. */
 const plan_node *plan_scan_along(const plan_kernel *k, int lane);
+/* UNROLLs an axis along which the inner loops read the same, or rows that are
+ * better read several at once, if there is one. */
 void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev);
 /* Of v neighbouring positions of an axis, so many are one access of n of at
  * most `most` bytes, on a GPU. */

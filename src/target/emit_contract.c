@@ -270,31 +270,18 @@ static int add_axes(const block *t, int *axis, int n, uint64_t set)
     return n;
 }
 
-static uint64_t rows_of(const block *t)
-{
-    return t->b->m_in | (uint64_t)1 << t->b->m;
-}
-
-static uint64_t columns_of(const block *t)
-{
-    return t->b->n_in | (uint64_t)1 << t->b->n;
-}
-
-static uint64_t chain_of(const block *t)
-{
-    return t->b->k_in | (uint64_t)1 << t->b->k;
-}
-
 /* What a vector writes beyond its end is written again after it: the axis of
  * the vectors is the last of its kind, and goes up. */
 static void copy_x(block *t)
 {
-    bool along_m = rows_of(t) >> t->b->x_along & 1;
+    bool along_m = plan_block_rows(t->b) >> t->b->x_along & 1;
     int axis[EMIT_AXES];
-    int n = add_axes(t, axis, 0, along_m ? chain_of(t) : rows_of(t)),
+    int n = add_axes(t, axis, 0,
+                     along_m ? plan_block_chain(t->b) : plan_block_rows(t->b)),
         w = t->e->w;
 
-    n = add_axes(t, axis, n, along_m ? rows_of(t) : chain_of(t));
+    n = add_axes(t, axis, n,
+                 along_m ? plan_block_rows(t->b) : plan_block_chain(t->b));
     t->e->w = SD_MAX(w, t->b->x_wide);
     run_along(t, axis, n, put_x);
     t->e->w = w;
@@ -322,7 +309,8 @@ static void turn_along(block *t, const int *axis, int n)
         x->mask[c] = LLVMBuildICmp(
             e->b, LLVMIntSLT, emit_position(e, *axis, c * x->stride, false), to,
             "");
-    run_along(t, chain, add_axes(t, chain, 0, chain_of(t)), put_y_turned);
+    run_along(t, chain, add_axes(t, chain, 0, plan_block_chain(t->b)),
+              put_y_turned);
     emit_axis_close(e, *axis, &l);
 }
 
@@ -332,7 +320,7 @@ static void put_y_woven(emit *e, void *ctx)
     const block *t = ctx;
     const plan_blocks *b = t->b;
     int depth = plan_engine_table[b->engine].depth;
-    int stride = e->axis[plan_last_axis(chain_of(t))].stride;
+    int stride = e->axis[plan_last_axis(plan_block_chain(t->b))].stride;
     LLVMValueRef row[EMIT_WORD], v;
 
     for (int c = 0; c < depth; c++) {
@@ -365,7 +353,7 @@ static void weave_along(block *t, const int *axis, int n)
         x->step = 1;
         for (int c = 1; c < depth; c++)
             x->mask[c] = NULL;
-        run_along(t, column, add_axes(t, column, 0, columns_of(t)),
+        run_along(t, column, add_axes(t, column, 0, plan_block_columns(t->b)),
                   put_y_woven);
     }
     emit_axis_close(e, *axis, &l);
@@ -376,15 +364,16 @@ static void copy_y(block *t)
     int axis[EMIT_AXES], n = 0;
 
     if (t->b->weaves) {
-        weave_along(t, axis, add_axes(t, axis, 0, chain_of(t)));
+        weave_along(t, axis, add_axes(t, axis, 0, plan_block_chain(t->b)));
     } else if (t->b->y_along == t->lane) {
-        n = add_axes(t, axis, 0, chain_of(t));
-        run_along(t, axis, add_axes(t, axis, n, columns_of(t)), put_y);
+        n = add_axes(t, axis, 0, plan_block_chain(t->b));
+        run_along(t, axis, add_axes(t, axis, n, plan_block_columns(t->b)),
+                  put_y);
     } else if (by_words(t)) {
-        n = add_axes(t, axis, 0, columns_of(t));
-        run_along(t, axis, add_axes(t, axis, n, chain_of(t)), put_y);
+        n = add_axes(t, axis, 0, plan_block_columns(t->b));
+        run_along(t, axis, add_axes(t, axis, n, plan_block_chain(t->b)), put_y);
     } else {
-        turn_along(t, axis, add_axes(t, axis, 0, columns_of(t)));
+        turn_along(t, axis, add_axes(t, axis, 0, plan_block_columns(t->b)));
     }
 }
 
@@ -588,7 +577,7 @@ void emit_blocks(emit *e, LLVMValueRef m0, LLVMValueRef m1, LLVMValueRef n0,
     t.columns = LLVMBuildNSWMul(e->b, sub(e, n1, n0),
                                 emit_si(e, plan_extent(e->k, t.b->n_in)), "");
 
-    run_depth(&t, t.b->node->over & ~chain_of(&t));
+    run_depth(&t, t.b->node->over & ~plan_block_chain(t.b));
     e->block_m = m0;
     e->block_n = n0;
 }

@@ -543,11 +543,6 @@ static int copied_along(const plan_blocks *b, int a)
                   a == b->y_along ? b->y_wide : 1);
 }
 
-static int last_of_chain(const plan_kernel *k)
-{
-    return plan_last_axis(k->blocks->k_in | 1ull << k->blocks->k);
-}
-
 /* Copy numbers of the axes that are copied.  Inner axes share a digit: they are
  * never copied two at once. */
 static void number_copies(emit *e)
@@ -566,7 +561,8 @@ static void number_copies(emit *e)
             x->radix = SD_MAX(x->radix, copied_along(k->blocks, a));
         else if (a == e->lane && k->blocks && k->blocks->y_along != a)
             x->radix = SD_MAX(x->radix, e->w); /* a square of an operand */
-        else if (k->blocks && k->blocks->weaves && a == last_of_chain(k))
+        else if (k->blocks && k->blocks->weaves &&
+                 a == plan_last_axis(plan_block_chain(k->blocks)))
             x->radix = SD_MAX(x->radix, EMIT_WORD); /* rows of a word */
         if (a != e->lane && !k->axis[a].outer) {
             shared = SD_MAX(shared, x->radix);

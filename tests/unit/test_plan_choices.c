@@ -33,6 +33,19 @@ static bool is_call(sd_arena *a, const char *text, const char *device,
     return call;
 }
 
+/* [m, k] by [k, n], and what becomes of it. */
+static const char *product(sd_arena *a, const char *type, const char *sum,
+                           int m, int k, int n, const char *then)
+{
+    return sd_arena_fmt(
+        a,
+        "HloModule m\nENTRY e {\n  x = %s[%d,%d]{1,0} parameter(0)\n"
+        "  y = %s[%d,%d]{1,0} parameter(1)\n"
+        "  d = %s[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}\n  ROOT r = %s[%d,%d]{1,0} %s(d)\n}\n",
+        type, m, k, type, k, n, sum, m, n, sum, m, n, then);
+}
+
 /* oneDNN's sums of s8 products saturate where there is no VNNI; in f32 they are
  * exact. */
 static void products_of_bytes_are_of_f32_without_vnni(void **state)
@@ -127,15 +140,8 @@ static void products_with_little_for_threads_are_ours(void **state)
     for (size_t i = 0; i < SD_COUNTOF(row); i++)
         for (int more = 0; more < 2; more++) {
             sd_arena *a = sd_arena_create();
-            int m = row[i].m, n = row[i].n, k = row[i].k;
-            const char *text = sd_arena_fmt(
-                a,
-                "HloModule m\nENTRY e {\n  x = f32[%d,%d]{1,0} parameter(0)\n"
-                "  y = f32[%d,%d]{1,0} parameter(1)\n"
-                "  d = f32[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
-                "rhs_contracting_dims={0}\n"
-                "  ROOT r = f32[%d,%d]{1,0} %s(d)\n}\n",
-                m, k, k, n, m, n, m, n, more ? "tanh" : "copy");
+            const char *text = product(a, "f32", "f32", row[i].m, row[i].k,
+                                       row[i].n, more ? "tanh" : "copy");
 
             assert_int_equal(is_call(a, text, "host:v4", row[i].units),
                              more ? row[i].call_then_tanh : row[i].call);
@@ -338,13 +344,8 @@ static void large_products_of_bf16_are_tiles(void **state)
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(row); i++) {
         sd_arena *a = sd_arena_create();
-        const char *text = sd_arena_fmt(
-            a,
-            "HloModule m\nENTRY e {\n  x = bf16[%d,1024]{1,0} parameter(0)\n"
-            "  y = bf16[1024,1024]{1,0} parameter(1)\n"
-            "  ROOT d = bf16[%d,1024]{1,0} dot(x, y), "
-            "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n",
-            row[i].m, row[i].m);
+        const char *text =
+            product(a, "bf16", "bf16", row[i].m, 1024, 1024, "copy");
         device_desc dev;
         plan *p;
 
@@ -391,14 +392,7 @@ static void hosts_with_tiles_use_them(void **state)
         bool off = i >= SD_COUNTOF(row), tiles;
         size_t r = i % SD_COUNTOF(row);
         int m = row[r].m, k = row[r].k, n = row[r].n;
-        const char *text = sd_arena_fmt(
-            a,
-            "HloModule m\nENTRY e {\n"
-            "  x = %s[%d,%d]{1,0} parameter(0)\n"
-            "  y = %s[%d,%d]{1,0} parameter(1)\n"
-            "  ROOT d = %s[%d,%d]{1,0} dot(x, y), lhs_contracting_dims={1}, "
-            "rhs_contracting_dims={0}\n}\n",
-            row[r].type, m, k, row[r].type, k, n, row[r].sum, m, n);
+        const char *text = product(a, row[r].type, row[r].sum, m, k, n, "copy");
         const plan_blocks *b;
         device_desc dev;
         plan *p;
@@ -418,7 +412,6 @@ static void hosts_with_tiles_use_them(void **state)
         if (tiles) {
             int depth = plan_engine_table[b->engine].depth;
             int64_t words = m > 512 ? 128 : 256; /* a large tile's, others' */
-
             int wide = 16 * depth; /* of x: 64 bytes, or what K is full of */
 
             while (wide > 16 && k % wide)

@@ -67,6 +67,8 @@ def scatters(draw):
     row("segment_max 1M into 1000", bar,
         lambda d, s: jax.ops.segment_max(d, s, 1000), f32(1 << 20),
         below(1000, 1 << 20))
+    row("5000 set to maxima of 50000", bar,
+        lambda x, d, s: x.at[s].max(d), f32(5000), f32(50000), below(5000, 50000))
     for n, k in ((1 << 20, 256), (1 << 20, 5), (n, k)):
         row(f"bincount {n} into {k}", bar,
             lambda s, k=k: jnp.bincount(s, length=k), below(k, n))
@@ -365,10 +367,25 @@ def pairs(draw):
         (x / jnp.linalg.norm(x, axis=1, keepdims=True)).sum(0), f32(10**6, 3))
 
 
+def far_apart(w, x, y):
+    """Most probabilities are smaller than f32's least normal number."""
+    return jax.grad(lambda w: -jax.nn.log_softmax(x @ w)[
+        jnp.arange(len(x)), y].mean())(w)
+
+
+def mean_of_rows(x):
+    x = jnp.pad(x, ((1, 1), (0, 0)), mode="edge").astype(jnp.int32)
+    return ((x[:-2] + x[1:-1] + x[2:]) // 3).astype(jnp.uint8)
+
+
 def rows(draw):
     """A few numbers side by side; rows that are put together, or shifted."""
     bar = 1
     n = draw(20000, 200000)
+    row("gradient of a cross entropy, logits far apart", bar, far_apart,
+        f32(784, 10), f32(512, 784), below(10, 512))
+    row("mean of 3 rows of bytes of 512x512", bar, mean_of_rows,
+        below(255, 512, 512, dtype=np.uint8))
     for n, c in ((200000, 2), (200000, 3), (200000, 4), (200000, 5),
                  (200000, 7), (200000, 10), (n, 3), (n, 6)):
         tilde = "~" * (n != 200000)

@@ -148,6 +148,23 @@ def others(n):
                 return [x @ x.T + side * jnp.eye(side) if positive else x]
             yield f"{name} {side}", factor, matrix
 
+    def normal(*shape):
+        return lambda: [jax.random.normal(jax.random.key(i), s) for i, s in enumerate(shape)]
+
+    def principal(x):
+        x = x - x.mean(0)
+        return jnp.linalg.eigh(x.T @ x)[1]
+
+    def step(x, c):
+        near = jax.nn.one_hot(((x[:, None] - c) ** 2).sum(-1).argmin(1), len(c))
+        return near.T @ x / jnp.maximum(near.sum(0)[:, None], 1)
+    yield "principal components of 2000 x 40", principal, normal((2000, 40))
+    yield "pinv 60 x 30", jnp.linalg.pinv, normal((60, 30))
+    yield "polyfit of 2000, degree 5", lambda x, y: jnp.polyfit(x, y, 5), normal((2000,), (2000,))
+    yield "fft 100 x 1000", jnp.fft.fft, normal((100, 1000))
+    yield "softmax along 0, 500 x 400", lambda x: jax.nn.softmax(x, 0), normal((500, 400))
+    yield "k-means step, 5000 x 8 to 20", step, normal((5000, 8), (20, 8))
+
 
 def calls():
     """Name, function, how many arguments of 8 numbers, the calls between two waits,

@@ -298,8 +298,9 @@ static bool product_is_chain(const product *p, world *w)
                     sum += chain;
                     chain = 0;
                 }
-                chain = fmaf(element(&arg[0], p->x_turned, x_dim, i, k),
-                             element(&arg[1], p->y_turned, y_dim, k, j), chain);
+                chain =
+                    fmaf(element(&arg[0], p->x_turned, x_dim, i, k),
+                         matrix_at(&arg[1], p->y_turned, y_dim, k, j), chain);
             }
             sum += chain;
             ((float *)want.data)[i * d[N] + j] = sum;
@@ -430,36 +431,46 @@ static void fill_ends(hlo_value *v, uint64_t seed)
     }
 }
 
-static int64_t integer_at(const hlo_value *v, bool turned, int64_t row,
-                          int64_t column)
+/* Element (row, column) of a matrix, or of one that lies turned. */
+static double matrix_at(const hlo_value *v, bool turned, int64_t row,
+                        int64_t column)
 {
-    int64_t i = turned ? column * v->shape->dim[1] + row
-                       : row * v->shape->dim[1] + column;
-    sd_dtype t = v->shape->dtype;
-
-    return sd_scalar_to_s64(t,
-                            (uint8_t *)v->data + (size_t)i * sd_dtype_bytes(t));
+    return part_at(v, turned ? column * v->shape->dim[1] + row
+                             : row * v->shape->dim[1] + column);
 }
 
-static bool integers_wrap(const integers *p, world *w)
+/* Integers are multiplied as s32, floats as they are, into f32. */
+static const char *text_of(sd_arena *a, const integers *p)
 {
-    sd_arena *a = sd_arena_create();
-    const int64_t *d = p->dim, x_dim[2] = {d[M], d[K]}, y_dim[2] = {d[K], d[N]};
-    const char *text = sd_arena_fmt(
+    const int64_t *d = p->dim, x[2] = {d[M], d[K]}, y[2] = {d[K], d[N]};
+    bool whole = sd_is_float(p->x);
+    const char *t = whole ? "f32" : "s32";
+    int xr = (int)x[p->x_turned], xc = (int)x[!p->x_turned];
+    int yr = (int)y[p->y_turned], yc = (int)y[!p->y_turned];
+    const char *wide =
+        sd_arena_fmt(a, "x = s32[%d,%d] convert(a) y = s32[%d,%d] convert(b)",
+                     xr, xc, yr, yc);
+
+    return sd_arena_fmt(
         a,
         "HloModule m\nENTRY e { a = %s[%d,%d] parameter(0) b = %s[%d,%d] "
-        "parameter(1) x = s32[%d,%d] convert(a) y = s32[%d,%d] convert(b) "
-        "ROOT r = s32[%d,%d] dot(x, y), lhs_contracting_dims={%d}, "
-        "rhs_contracting_dims={%d} }",
-        sd_dtype_name(p->x), (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
-        sd_dtype_name(p->y), (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned],
-        (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
-        (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned], (int)d[M], (int)d[N],
+        "parameter(1) %s ROOT r = %s[%d,%d] dot(%s), "
+        "lhs_contracting_dims={%d}, rhs_contracting_dims={%d} }",
+        sd_dtype_name(p->x), xr, xc, sd_dtype_name(p->y), yr, yc,
+        whole ? "" : wide, t, (int)d[M], (int)d[N], whole ? "a, b" : "x, y",
         !p->x_turned, p->y_turned);
+}
+
+/* Is the product of matrices that fill_with makes as a loop gives it? */
+static bool is_exact(const integers *p, world *w,
+                     void (*fill_with)(hlo_value *v, uint64_t seed))
+{
+    sd_arena *a = sd_arena_create();
+    const int64_t *d = p->dim;
     program prog = {sd_arena_fmt(a, "%s by %s of %d, %d and %d",
                                  sd_dtype_name(p->x), sd_dtype_name(p->y),
                                  (int)d[M], (int)d[N], (int)d[K]),
-                    0, text};
+                    0, text_of(a, p)};
     hlo_module *m = parse(a, &prog);
     hlo_value arg[2], want = hlo_value_make(a, m->entry->root->shape);
     thunk_program *t;
@@ -469,16 +480,19 @@ static bool integers_wrap(const integers *p, world *w)
     sd_options_from_env(&opt);
     for (int i = 0; i < 2; i++) {
         arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
-        fill_ends(&arg[i], (uint64_t)i + 7);
+        fill_with(&arg[i], (uint64_t)i + 7);
     }
     for (int64_t i = 0; i < d[M]; i++)
         for (int64_t j = 0; j < d[N]; j++) {
-            int64_t sum = 0;
+            double sum = 0;
 
             for (int64_t k = 0; k < d[K]; k++)
-                sum += integer_at(&arg[0], p->x_turned, i, k) *
-                       integer_at(&arg[1], p->y_turned, k, j);
-            ((int32_t *)want.data)[i * d[N] + j] = (int32_t)sum;
+                sum += matrix_at(&arg[0], p->x_turned, i, k) *
+                       matrix_at(&arg[1], p->y_turned, k, j);
+            if (sd_is_float(p->x))
+                ((float *)want.data)[i * d[N] + j] = (float)sum;
+            else
+                ((int32_t *)want.data)[i * d[N] + j] = (int32_t)(int64_t)sum;
         }
     t = compile(a, &prog, w, &opt, false);
     if (t)
@@ -493,7 +507,7 @@ static void test_products_of_integers_wrap(void **state)
     int bad = 0;
 
     for (size_t i = 0; i < SD_COUNTOF(integer_products); i++)
-        bad += !integers_wrap(&integer_products[i], *state);
+        bad += !is_exact(&integer_products[i], *state, fill_ends);
     assert_int_equal(bad, 0);
 }
 
@@ -510,54 +524,18 @@ static const integers whole_products[] = {
     {SD_BF16, SD_BF16, {17, 515, 65}, false, true},
 };
 
-/* nan: all of them are NaN. */
-static bool whole_numbers_are_exact(const integers *p, world *w, bool nan)
+static void fill_whole(hlo_value *v, uint64_t seed)
 {
-    sd_arena *a = sd_arena_create();
-    const int64_t *d = p->dim, x_dim[2] = {d[M], d[K]}, y_dim[2] = {d[K], d[N]};
-    const char *text = sd_arena_fmt(
-        a,
-        "HloModule m\nENTRY e { a = bf16[%d,%d] parameter(0) b = bf16[%d,%d] "
-        "parameter(1) ROOT r = f32[%d,%d] dot(a, b), "
-        "lhs_contracting_dims={%d}, rhs_contracting_dims={%d} }",
-        (int)x_dim[p->x_turned], (int)x_dim[!p->x_turned],
-        (int)y_dim[p->y_turned], (int)y_dim[!p->y_turned], (int)d[M], (int)d[N],
-        !p->x_turned, p->y_turned);
-    program prog = {sd_arena_fmt(a, "bf16 of %d, %d and %d", (int)d[M],
-                                 (int)d[N], (int)d[K]),
-                    0, text};
-    hlo_module *m = parse(a, &prog);
-    hlo_value arg[2], want = hlo_value_make(a, m->entry->root->shape);
-    uint64_t seed = 11;
-    thunk_program *t;
-    sd_options opt;
-    int bad = 1;
+    for (int64_t i = 0; i < sd_shape_count(v->shape); i++)
+        sd_scalar_of_f64(SD_BF16, (double)(next_random(&seed) % 31) - 15,
+                         (uint8_t *)v->data + 2 * i);
+}
 
-    sd_options_from_env(&opt);
-    for (int i = 0; i < 2; i++) {
-        arg[i] = hlo_value_make(a, m->entry->param[i]->shape);
-        for (int64_t j = 0; j < sd_shape_count(arg[i].shape); j++)
-            sd_scalar_of_f64(SD_BF16,
-                             nan ? NAN : (double)(next_random(&seed) % 31) - 15,
-                             (uint8_t *)arg[i].data + 2 * j);
-    }
-    for (int64_t i = 0; i < d[M]; i++)
-        for (int64_t j = 0; j < d[N]; j++) {
-            double sum = 0;
-
-            for (int64_t k = 0; k < d[K]; k++)
-                sum +=
-                    part_at(&arg[0],
-                            p->x_turned ? k * d[M] + i : i * d[K] + k) *
-                    part_at(&arg[1], p->y_turned ? j * d[K] + k : k * d[N] + j);
-            ((float *)want.data)[i * d[N] + j] = (float)sum;
-        }
-    t = compile(a, &prog, w, &opt, false);
-    if (t)
-        bad = run(a, &prog, w, t, arg, 2, &want, 1);
-    thunk_program_release(t);
-    sd_arena_destroy(a);
-    return bad == 0;
+static void fill_nan(hlo_value *v, uint64_t seed)
+{
+    (void)seed;
+    for (int64_t i = 0; i < sd_shape_count(v->shape); i++)
+        sd_scalar_of_f64(SD_BF16, NAN, (uint8_t *)v->data + 2 * i);
 }
 
 static void test_products_of_whole_numbers_are_exact(void **state)
@@ -569,8 +547,8 @@ static void test_products_of_whole_numbers_are_exact(void **state)
             SD_BF16, SD_BF16, {256, 256, 600}, false, false};
 
         /* NaN stays where the next product has what fills its words */
-        bad += !whole_numbers_are_exact(&before, *state, true) +
-               !whole_numbers_are_exact(&whole_products[i], *state, false);
+        bad += !is_exact(&before, *state, fill_nan) +
+               !is_exact(&whole_products[i], *state, fill_whole);
     }
     assert_int_equal(bad, 0);
 }

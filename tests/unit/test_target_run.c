@@ -300,7 +300,7 @@ static bool product_is_chain(const product *p, world *w)
                 }
                 chain =
                     fmaf(element(&arg[0], p->x_turned, x_dim, i, k),
-                         matrix_at(&arg[1], p->y_turned, y_dim, k, j), chain);
+                         element(&arg[1], p->y_turned, y_dim, k, j), chain);
             }
             sum += chain;
             ((float *)want.data)[i * d[N] + j] = sum;

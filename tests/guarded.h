@@ -6,7 +6,7 @@
 
 #include "xpu.h"
 
-enum { GUARDED_MOST = 64 };
+enum { GUARDED_MOST = 128 };
 
 typedef struct {
     xpu_buffer *in[GUARDED_MOST], *out[GUARDED_MOST]; /* what is set is ours */

@@ -114,7 +114,7 @@ typedef void (*random_maker)(random_gen *g);
 
 /* ---- arguments and results: random_value.c ---- */
 
-enum { RANDOM_RESULTS = 64 };
+enum { RANDOM_RESULTS = 128 };
 /* The value of a parameter of that name and number. */
 void random_fill(hlo_value *v, const char *name, int index);
 double random_largest(const hlo_value *v); /* finite magnitude of a part */

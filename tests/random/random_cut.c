@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_RESULTS = 64 };
+enum { MOST_RESULTS = RANDOM_RESULTS };
 
 typedef struct {
     random_fails fails;

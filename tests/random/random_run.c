@@ -179,10 +179,10 @@ static double window_of(const hlo_inst *in)
 }
 
 /* One participant's, small enough to be evaluated and run, element by element?
- */
-static bool is_small(const hlo_module *m)
+ * Of damaged programs many are not, and there are many of them. */
+static bool is_small(const run *r, const hlo_module *m)
 {
-    enum { MOST_ELEMENTS = 1 << 20 };
+    enum { MOST_OF_DAMAGED = 1 << 20, MOST = 1 << 24 };
     double sum = 0;
 
     hlo_for_each_comp(c, m)
@@ -191,7 +191,7 @@ static bool is_small(const hlo_module *m)
                        ? (double)sd_shape_count(in->shape) * window_of(in)
                        : 0;
     return hlo_participants(m) == 1 && m->entry->nparam <= MOST_ARGS &&
-           sum <= MOST_ELEMENTS;
+           sum <= (r->p->hostile ? MOST_OF_DAMAGED : MOST);
 }
 
 /* Is c a strict order of one pair of parameters? */
@@ -235,10 +235,12 @@ static sd_status evaluate(run *r, bool *small)
 
     if (st)
         return st;
-    *small = is_small(m) && (m->entry->root->shape->dtype != SD_TUPLE ||
-                             m->entry->root->shape->nelem <= MOST_ARGS);
+    *small = is_small(r, m) && (m->entry->root->shape->dtype != SD_TUPLE ||
+                                m->entry->root->shape->nelem <= MOST_ARGS);
     if (!*small)
-        return NULL;
+        return r->p->hostile
+                   ? NULL
+                   : sd_error(SD_INVALID, "it is too large to be evaluated");
     r->narg = m->entry->nparam;
     for (int i = 0; i < r->narg; i++) {
         const sd_shape *s = m->entry->param[i]->shape;

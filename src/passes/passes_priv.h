@@ -57,8 +57,11 @@ bool pass_can_vectorize(const hlo_comp *c);
 hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
                          const sd_shape *like);
 /* May the operands of a reduction's function change places?  Some numbers are
- * tried; true where they show nothing else.  hlo_lower_ordered.c */
+ * tried; true where they show nothing else.  pass_try.c */
 bool pass_commutes(const hlo_comp *c);
+/* Is a function of two scalars associative, and the constant `init` its
+ * identity?  True where nothing that is tried shows otherwise.  pass_try.c */
+bool pass_is_monoid(const hlo_comp *c, const hlo_inst *init);
 /* A function of (x, y) that is c of (y, x). */
 hlo_comp *pass_swapped(hlo_comp *c);
 /* The scalar e with op(e, x) = x for all x of type t, e.g. 0 for add; NULL when

@@ -1,0 +1,242 @@
+/* What a function of two scalars, or of two tuples of them, is asked by trying
+ * it on numbers: whether its operands may change places, and whether it is
+ * associative.
+ *
+ * A function like "the last that is above 100" is another one above 100 than
+ * below, so its own constants and what lies around them are among the numbers.
+ * One that compares two keys passes a third part on when both are equal, so
+ * tuples are tried that differ in one part alone, by all pairs of numbers. */
+#include "passes_priv.h"
+
+#include <math.h>
+
+enum {
+    ROUNDS = 40,
+    CONSTANTS = 4, /* of a function; further ones are not looked at */
+    AROUND = 2     /* numbers on each side of a constant */
+};
+static const double some[] = {0, 1.5, -2, 3, 0.625, -40, 71};
+/* Sums with a larger one lose what is tried beside it, or are infinite. */
+static const double LARGEST = 1e15;
+
+typedef struct {
+    sd_arena *a;
+    const hlo_comp *c;
+    int n, nreal; /* parts of an operand, and real numbers in them */
+    double number[SD_COUNTOF(some) + CONSTANTS * (2 * AROUND + 1)];
+    int nnumber;
+    uint32_t drawn;
+} trial;
+
+/* ---- numbers ---- */
+
+static void take_constant(trial *t, double v)
+{
+    double step = fmax(1, fabs(v) / 8);
+
+    if (!(fabs(v) <= LARGEST) ||
+        t->nnumber + 2 * AROUND >= (int)SD_COUNTOF(t->number))
+        return;
+    for (int i = -AROUND; i <= AROUND; i++)
+        t->number[t->nnumber++] = v + i * step;
+}
+
+static void take_constants(trial *t, const hlo_comp *c)
+{
+    hlo_for_each_inst(in, c) {
+        double v;
+
+        if (hlo_is_scalar_const(in, &v) && v != 0)
+            take_constant(t, v);
+        for (int i = 0; i < in->ncomp; i++)
+            take_constants(t, in->comp[i]);
+    }
+}
+
+static trial open_trial(const hlo_comp *c)
+{
+    trial t = {.a = sd_arena_create(), .c = c, .n = c->nparam / 2, .drawn = 1};
+
+    for (int i = 0; i < t.n; i++)
+        t.nreal += sd_is_complex(c->param[i]->shape->dtype) ? 2 : 1;
+    memcpy(t.number, some, sizeof some);
+    t.nnumber = SD_COUNTOF(some);
+    take_constants(&t, c);
+    return t;
+}
+
+/* The multiplier is Knuth's; the low bits of its products have short turns. */
+static double draw(trial *t)
+{
+    t->drawn = t->drawn * UINT32_C(1664525) + UINT32_C(1013904223);
+    return t->number[(t->drawn >> 16) % (uint32_t)t->nnumber];
+}
+
+static double *draw_tuple(trial *t)
+{
+    double *x = sd_arena_array(t->a, double, t->nreal);
+
+    for (int i = 0; i < t->nreal; i++)
+        x[i] = draw(t);
+    return x;
+}
+
+/* The operand of these real numbers. */
+static hlo_value *operand(trial *t, const double *x)
+{
+    hlo_value *v = sd_arena_array(t->a, hlo_value, t->n);
+
+    for (int i = 0; i < t->n; i++) {
+        const sd_shape *s = t->c->param[i]->shape;
+        sd_dtype part = sd_dtype_part(s->dtype);
+        size_t bytes = sd_dtype_bytes(part);
+
+        v[i] = hlo_value_make(t->a, s);
+        for (size_t at = 0; at < sd_dtype_bytes(s->dtype); at += bytes)
+            sd_scalar_of_f64(part, *x++, (uint8_t *)v[i].data + at);
+    }
+    return v;
+}
+
+/* ---- results ---- */
+
+static bool is_near(double x, double y)
+{
+    return x == y || (isnan(x) && isnan(y)) ||
+           fabs(x - y) <= 0.02 * (1 + fabs(x));
+}
+
+static bool same_value(const hlo_value *x, const hlo_value *y)
+{
+    const sd_shape *s = x->shape;
+    sd_dtype part;
+
+    if (!s || !y->shape)
+        return true; /* it cannot be evaluated: nothing is known */
+    for (int i = 0; i < s->nelem; i++)
+        if (!same_value(&x->elem[i], &y->elem[i]))
+            return false;
+    if (!x->data)
+        return true;
+    part = sd_dtype_part(s->dtype);
+    for (size_t at = 0; at < sd_dtype_bytes(s->dtype);
+         at += sd_dtype_bytes(part))
+        if (!is_near(sd_scalar_to_f64(part, (uint8_t *)x->data + at),
+                     sd_scalar_to_f64(part, (uint8_t *)y->data + at)))
+            return false;
+    return true;
+}
+
+/* What the function makes of the tuples x and y. */
+static hlo_value combined(trial *t, const hlo_value *x, const hlo_value *y)
+{
+    hlo_value *arg = sd_arena_array(t->a, hlo_value, 2 * t->n), out = {0};
+    sd_status st;
+
+    memcpy(arg, x, sizeof *x * (size_t)t->n);
+    memcpy(arg + t->n, y, sizeof *y * (size_t)t->n);
+    if ((st = hlo_eval(t->a, t->c, arg, 2 * t->n, &out))) {
+        sd_status_free(st);
+        out.shape = NULL;
+    }
+    return out;
+}
+
+/* ---- do the operands commute? ---- */
+
+static bool commute(trial *t, const double *x, const double *y)
+{
+    const hlo_value *vx = operand(t, x), *vy = operand(t, y);
+    hlo_value xy = combined(t, vx, vy), yx = combined(t, vy, vx);
+
+    return same_value(&xy, &yx);
+}
+
+/* Tuples that differ in number `at` alone. */
+static bool commute_apart_from(trial *t, int at)
+{
+    bool do_commute = true;
+
+    for (int i = 0; i < t->nnumber && do_commute; i++)
+        for (int k = 0; k < i && do_commute; k++) {
+            double *x = draw_tuple(t),
+                   *y = sd_arena_array(t->a, double, t->nreal);
+
+            memcpy(y, x, sizeof *x * (size_t)t->nreal);
+            x[at] = t->number[i];
+            y[at] = t->number[k];
+            do_commute = commute(t, x, y);
+        }
+    return do_commute;
+}
+
+bool pass_commutes(const hlo_comp *c)
+{
+    bool does = true;
+    hlo_op op;
+    trial t;
+
+    if (hlo_comp_is_binary(c, &op) && (hlo_op_table[op].props & HLO_P_COMM))
+        return true;
+    t = open_trial(c);
+    for (int i = 0; i < t.nreal && does; i++)
+        does = commute_apart_from(&t, i);
+    for (int i = 0; t.nreal > 1 && i < ROUNDS && does; i++)
+        does = commute(&t, draw_tuple(&t), draw_tuple(&t));
+    sd_arena_destroy(t.a);
+    return does;
+}
+
+/* ---- is it associative, and does nothing change what it starts from? ---- */
+
+static bool is_exactly(const hlo_value *x, const hlo_value *y)
+{
+    sd_dtype t = y->shape->dtype;
+
+    return x->shape &&
+           sd_scalar_to_f64(t, x->data) == sd_scalar_to_f64(t, y->data);
+}
+
+static bool is_identity_of(trial *t, const hlo_value *e, const hlo_value *x)
+{
+    hlo_value ex = combined(t, e, x), xe = combined(t, x, e);
+
+    return is_exactly(&ex, x) && is_exactly(&xe, x);
+}
+
+static bool associates_once(trial *t, const hlo_value *x)
+{
+    hlo_value xy = combined(t, &x[0], &x[1]), yz = combined(t, &x[1], &x[2]);
+    hlo_value left, right;
+
+    if (!xy.shape || !yz.shape)
+        return false;
+    left = combined(t, &xy, &x[2]);
+    right = combined(t, &x[0], &yz);
+    return left.shape && right.shape && same_value(&left, &right);
+}
+
+/* Of numbers that differ in sign and size all triples are tried, since one of
+ * them may be what tells; of others some. */
+bool pass_is_monoid(const hlo_comp *c, const hlo_inst *init)
+{
+    static const double apart[] = {-40, -1.5, 0.625, 71};
+    enum { N = SD_COUNTOF(apart) };
+    hlo_value e = {.shape = init->shape}, x[3];
+    trial t = open_trial(c);
+    bool is = true;
+
+    e.data = (void *)(uintptr_t)init->u.literal.data; /* only read */
+    for (int i = 0; i < N * N * N + ROUNDS && is; i++) {
+        int at[] = {i / N / N, i / N % N, i % N};
+
+        for (int k = 0; k < 3; k++) {
+            double v = i < N * N * N ? apart[at[k]] : draw(&t);
+
+            x[k] = *operand(&t, &v);
+        }
+        is = is_identity_of(&t, &e, &x[0]) && associates_once(&t, x);
+    }
+    sd_arena_destroy(t.a);
+    return is;
+}

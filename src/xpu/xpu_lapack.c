@@ -156,17 +156,6 @@ sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
     return NULL;
 }
 
-sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
-                      void **out, int64_t *n)
-{
-    double want = sd_scalar_to_f64(sd_dtype_part(j->type),
-                                   asked); /* complex: its real part */
-
-    /* f32 rounds large numbers: a little more will do */
-    *n = SD_MAX(least, (int64_t)(want * (j->part == 4 ? 1.000001 : 1)) + 1);
-    return lapack_area(j, LAPACK_WORK, (size_t)*n, j->size, out);
-}
-
 /* 4 x 4 numbers, from rows `apart` numbers apart, to rows of a block. */
 static void piece_f32(float *to, const float *from, int64_t apart)
 {
@@ -321,14 +310,10 @@ void lapack_put_int(const lapack_job *j, void *ints, int64_t i, int64_t v)
         ((int64_t *)ints)[i] = v;
 }
 
-sd_status lapack_refused(const char *routine, int64_t info)
-{
-    return sd_error(SD_INTERNAL, "LAPACK's %s refuses its argument %" PRId64,
-                    routine, -info);
-}
+const char lapack_work_place;
 
-void lapack_call(const lapack_job *j, lapack_routine r, const void *const *arg,
-                 int n)
+sd_status lapack_call(lapack_job *j, lapack_routine r, const void *const *arg,
+                      int n)
 {
     typedef const void *p;
     typedef void with_all(p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p, p,
@@ -336,34 +321,63 @@ void lapack_call(const lapack_job *j, lapack_routine r, const void *const *arg,
     const void *a[MOST_POINTERS + MOST_TEXTS];
 
     for (int i = 0; i < MOST_POINTERS + MOST_TEXTS; i++)
-        a[i] = i < n ? arg[i] : (const void *)(uintptr_t)1;
+        a[i] = i >= n                         ? (const void *)(uintptr_t)1
+               : arg[i] == &lapack_work_place ? j->work
+                                              : arg[i];
+    j->info = 0;
     ((with_all *)j->l->fn[j->letter][r])(
         a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
         a[11], a[12], a[13], a[14], a[15], a[16], a[17], a[18]);
+    j->info = (int32_t)j->info; /* an int of the library's */
+    if (j->info < 0) /* we called it wrongly */
+        return sd_error(SD_INTERNAL,
+                        "LAPACK's %s refuses its argument %" PRId64,
+                        names[0][r], -j->info);
+    return NULL;
+}
+
+/* f32 rounds large lengths: a little more will do. */
+static sd_status ask_for_work(lapack_job *j, lapack_routine r, int64_t least,
+                              const void *const *arg, int n)
+{
+    double want;
+    sd_status st;
+
+    j->work = j->asked;
+    j->nwork = -1;
+    if ((st = lapack_call(j, r, arg, n)))
+        return st;
+    want = sd_scalar_to_f64(sd_dtype_part(j->type), j->asked);
+    j->nwork =
+        SD_MAX(least, (int64_t)(want * (j->part == 4 ? 1.000001 : 1)) + 1);
+    return lapack_area(j, LAPACK_WORK, (size_t)j->nwork, j->size, &j->work);
+}
+
+sd_status lapack_call_with_work(lapack_job *j, lapack_routine r, int64_t least,
+                                const void *const *arg, int n)
+{
+    sd_status st = j->nwork ? NULL : ask_for_work(j, r, least, arg, n);
+
+    return st ? st : lapack_call(j, r, arg, n);
 }
 
 /* ---- running ---- */
 
-/* The fields that all operations begin with. */
-static sd_dtype type_of(const libcall *c)
-{
-    switch (c->op) {
-#define X(id, name) \
-    case LIBCALL_##id: \
-        return c->name.type;
-        LAPACK_OPERATIONS(X)
-#undef X
-    default:
-        return SD_PRED;
-    }
-}
+typedef struct { /* a call of `batch` matrices, in so many parts */
+    lapack *l;
+    const libcall *call;
+    sd_dtype type;
+    int64_t batch, parts;
+    libcall_args args;
+    char *const *ptr;
+} batch_run;
 
-static int64_t *batch_of(libcall *c)
+static sd_status operate(lapack_job *j, const libcall *c, char *const *p)
 {
     switch (c->op) {
 #define X(id, name) \
     case LIBCALL_##id: \
-        return &c->name.batch;
+        return lapack_##name(j, &c->name, p);
         LAPACK_OPERATIONS(X)
 #undef X
     default:
@@ -371,68 +385,44 @@ static int64_t *batch_of(libcall *c)
     }
 }
 
-static sd_status operate(lapack *l, int worker, const libcall *c,
-                         char *const *p)
+/* Matrices [from, to) of it, by one thread. */
+static sd_status run_matrices(const batch_run *r, int worker, int64_t from,
+                              int64_t to)
 {
-    sd_dtype type = type_of(c);
-    lapack_job j = job_of(l, worker, type);
+    lapack_job j = job_of(r->l, worker, r->type);
+    char *p[SD_COUNTOF(r->args.at)];
+    sd_status st = NULL;
 
-    if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
-        return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",
-                        libcall_table[c->op].name, sd_dtype_name(type));
-    switch (c->op) {
-#define X(id, name) \
-    case LIBCALL_##id: \
-        return lapack_##name(&j, &c->name, p);
-        LAPACK_OPERATIONS(X)
-#undef X
-    default:
-        return NULL;
+    for (int64_t b = from; b < to && !st; b++) {
+        for (int k = 0; k < r->args.n; k++)
+            p[k] = r->ptr[k] + r->args.at[k].n / r->batch * b *
+                                   (int64_t)sd_dtype_bytes(r->args.at[k].type);
+        st = operate(&j, r->call, p);
     }
+    return st;
 }
 
 /* ---- batches ---- */
 
 enum { PARTS = 8 }; /* a thread */
 
-typedef struct {
-    lapack *l;
-    const libcall *call;
-    libcall_args args;
-    char *const *ptr;
-    int64_t batch, parts;
-} division;
-
-/* Matrices [batch i / parts, batch (i + 1) / parts) are a call of their own. */
 static void run_part(void *ctx, int64_t i, int worker)
 {
-    division *d = ctx;
-    libcall c = *d->call;
-    int64_t from = d->batch / d->parts * i + SD_MIN(i, d->batch % d->parts);
-    int64_t many = d->batch / d->parts + (i < d->batch % d->parts);
-    lapack_room *room = &d->l->room[worker];
-    char *p[SD_COUNTOF(d->args.at)];
+    batch_run *r = ctx;
+    int64_t from = r->batch / r->parts * i + SD_MIN(i, r->batch % r->parts);
+    int64_t many = r->batch / r->parts + (i < r->batch % r->parts);
+    lapack_room *room = &r->l->room[worker];
 
-    for (int k = 0; k < d->args.n; k++)
-        p[k] = d->ptr[k] + d->args.at[k].n / d->batch * from *
-                               (int64_t)sd_dtype_bytes(d->args.at[k].type);
-    *batch_of(&c) = many;
     if (!room->st)
-        room->st = operate(d->l, worker, &c, p);
+        room->st = run_matrices(r, worker, from, from + many);
 }
 
-static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
-                           int64_t batch)
+static sd_status run_parts(lapack *l, batch_run *r)
 {
-    division d = {.l = l,
-                  .call = c,
-                  .args = libcall_args_of(c),
-                  .ptr = ptr,
-                  .batch = batch,
-                  .parts = SD_MIN(batch, (int64_t)l->nthread * PARTS)};
     sd_status st = NULL;
 
-    sd_pool_run(l->pool, d.parts, run_part, &d);
+    r->parts = SD_MIN(r->batch, (int64_t)l->nthread * PARTS);
+    sd_pool_run(l->pool, r->parts, run_part, r);
     for (int w = 0; w < l->nthread; w++) {
         if (st)
             sd_status_free(l->room[w].st);
@@ -446,26 +436,38 @@ static sd_status run_parts(lapack *l, const libcall *c, char *const *ptr,
 /* Many matrices are shared among our threads, each done by one; few by the
  * library's.  How many threads that has is for the whole process, and others
  * may use it: it is as before when we are done. */
-static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
+static sd_status run_batch(lapack *l, batch_run *r)
 {
-    lapack *l = engine;
-    libcall c = *t->call;
-    int64_t *batch = batch_of(&c);
-    bool many = l->nthread > 1 && batch && *batch >= l->nthread;
+    bool many = l->nthread > 1 && r->batch >= l->nthread;
     int before, now;
     sd_status st;
 
     pthread_mutex_lock(&l->lock);
-    now = many || libcall_flops(t->call) < SMALL_FLOPS ? 1 : l->nthread;
+    now = many || libcall_flops(r->call) < SMALL_FLOPS ? 1 : l->nthread;
     before = l->get_threads ? l->get_threads() : 0;
     if (l->set_threads && before != now)
         l->set_threads(now);
-    st = many ? run_parts(l, t->call, (char *const *)ptr, *batch)
-              : operate(l, 0, t->call, (char *const *)ptr);
+    st = many ? run_parts(l, r) : run_matrices(r, 0, 0, r->batch);
     if (l->set_threads && before && before != now)
         l->set_threads(before);
     pthread_mutex_unlock(&l->lock);
     return st;
+}
+
+static sd_status run_lapack(void *engine, const thunk *t, void *const *ptr)
+{
+    sd_dtype type = (sd_dtype)libcall_field(t->call, "type", 4);
+    batch_run r = {.l = engine,
+                   .call = t->call,
+                   .type = type,
+                   .batch = libcall_field(t->call, "batch", 5),
+                   .args = libcall_args_of(t->call),
+                   .ptr = (char *const *)ptr};
+
+    if (type != SD_F32 && type != SD_F64 && type != SD_C64 && type != SD_C128)
+        return sd_error(SD_UNIMPLEMENTED, "LAPACK's %s of %s",
+                        libcall_table[t->call->op].name, sd_dtype_name(type));
+    return run_batch(engine, &r);
 }
 
 static uint64_t can(const void *engine)

@@ -71,14 +71,15 @@ typedef struct {
     int letter;        /* of s, d, c, z */
     bool complex;
     size_t size, part; /* bytes of an element and of its real part */
+    int64_t info;      /* of the routine; above 0: it has no result */
+    void *work;        /* of the routine, once it was asked how long */
+    int64_t nwork;     /* 0: it was not */
+    double asked[2];   /* its answer; complex: the real part */
 } lapack_job;
 
 /* At least that many bytes, kept for later calls; what is in it is not. */
 sd_status lapack_area(const lapack_job *j, int area, size_t n, size_t size,
                       void **out);
-/* The work array that the routine asked for: its first element. */
-sd_status lapack_work(const lapack_job *j, const void *asked, int64_t least,
-                      void **out, int64_t *n);
 /* to[c, r] = from[r, c]; conjugated too. */
 void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
                  int64_t cols, bool conjugate);
@@ -90,15 +91,7 @@ bool lapack_half_is_finite(const lapack_job *j, const char *a, int64_t n,
 void lapack_fill_nan(sd_dtype t, void *p, int64_t n);
 int64_t lapack_int(const lapack_job *j, const void *ints, int64_t i);
 void lapack_put_int(const lapack_job *j, void *ints, int64_t i, int64_t v);
-/* info < 0: we called it wrongly. */
-sd_status lapack_refused(const char *routine, int64_t info);
-/* What info says: it is an int of the library's. */
-static inline int64_t lapack_info(int64_t info)
-{
-    return (int32_t)info;
-}
-
-/* One operation each, over its batch; p: the slices. */
+/* One operation each, on one matrix; p: its slices. */
 #define LAPACK_OPERATIONS(X) \
     X(EIGH, eigh) X(SVD, svd) X(EIG, eig) X(SCHUR, schur) \
     X(HESSENBERG, hessenberg) X(TRIDIAGONAL, tridiagonal) X(GEQP3, geqp3) \
@@ -106,17 +99,28 @@ static inline int64_t lapack_info(int64_t info)
     X(CHOLESKY, cholesky) X(SOLVE, solve) \
     X(TRIDIAGONAL_SOLVE, tridiagonal_solve)
 #define X(id, name) \
-    sd_status lapack_##name(const lapack_job *j, const libcall_##name *c, \
+    sd_status lapack_##name(lapack_job *j, const libcall_##name *c, \
                             char *const *p);
 LAPACK_OPERATIONS(X)
 #undef X
 
-/* Calls a routine with n pointers.  Fortran's compilers hand on the length of
- * each text behind the last argument: ours have one character. */
-void lapack_call(const lapack_job *j, lapack_routine r, const void *const *arg,
-                 int n);
+/* Calls a routine with n pointers, of which the one to info is &j->info.
+ * Fortran's compilers hand on the length of each text behind the last argument:
+ * ours have one character. */
+sd_status lapack_call(lapack_job *j, lapack_routine r, const void *const *arg,
+                      int n);
+/* The same of a routine with a work array of `least` elements or more, for
+ * which LAPACK_ITS_WORK stands.  A job's first call asks how many. */
+sd_status lapack_call_with_work(lapack_job *j, lapack_routine r, int64_t least,
+                                const void *const *arg, int n);
+extern const char lapack_work_place;
+#define LAPACK_ITS_WORK(j) &lapack_work_place, &(j)->nwork
 #define LAPACK(j, id, ...) \
     lapack_call((j), LAPACK_##id, (const void *const[]){__VA_ARGS__}, \
                 (int)SD_COUNTOF(((const void *const[]){__VA_ARGS__})))
+#define LAPACK_WITH_WORK(j, id, least, ...) \
+    lapack_call_with_work( \
+        (j), LAPACK_##id, least, (const void *const[]){__VA_ARGS__}, \
+        (int)SD_COUNTOF(((const void *const[]){__VA_ARGS__})))
 
 #endif

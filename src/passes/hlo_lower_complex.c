@@ -16,7 +16,7 @@ typedef struct {
 
 static hlo_inst *with_number(hlo_at p, hlo_op op, hlo_inst *x, double v)
 {
-    return hlo_make_binary(p, op, x, t_fill(p, x, v));
+    return t_binary(p, op, x, t_fill(p, x, v));
 }
 
 /* Magnitude of x under the sign of y, zeros' too. */
@@ -225,7 +225,7 @@ static hlo_inst *is_finite(hlo_at p, cplx z)
 /* 1 or 0 with x's sign: infinities made comparable */
 static hlo_inst *boxed(hlo_at p, hlo_inst *x)
 {
-    return copysign_of(p, hlo_make_convert(p, pass_dtype(x), is_inf(x)), x);
+    return copysign_of(p, t_convert(p, pass_dtype(x), is_inf(x)), x);
 }
 
 /* Smith's quotient, by the larger part of the divisor. */
@@ -409,8 +409,8 @@ static hlo_inst *first_of(hlo_at p, hlo_cmp_dir dir, hlo_inst *x, hlo_inst *y)
 {
     cplx a = parts(p, x), b = parts(p, y);
     hlo_inst *tie = t_is(p, HLO_EQ, a.re, b.re);
-    hlo_inst *swap = t_pick(p, tie, hlo_make_compare(p, dir, b.im, a.im),
-                            hlo_make_compare(p, dir, b.re, a.re));
+    hlo_inst *swap =
+        t_pick(p, tie, t_is(p, dir, b.im, a.im), t_is(p, dir, b.re, a.re));
 
     swap = t_or(p, swap, is_nan(p, b));
     swap = t_and(p, swap, t_unary(p, HLO_NOT, is_nan(p, a)));
@@ -446,8 +446,8 @@ static hlo_inst *lower_convert(hlo_at p, hlo_inst *in)
                         t_is_num(p, HLO_NE, z.im, 0));
     if (!sd_is_complex(to))
         return pass_convert(p, to, z.re);
-    z.re = hlo_make_convert(p, part, z.re);
-    z.im = hlo_make_convert(p, part, z.im);
+    z.re = t_convert(p, part, z.re);
+    z.im = t_convert(p, part, z.im);
     return join(p, z);
 }
 
@@ -514,9 +514,9 @@ static hlo_inst *widen_power(hlo_inst *in)
 
     if (pass_dtype(in) != SD_C64)
         return NULL;
-    y = hlo_make_binary(p, HLO_POWER, hlo_make_convert(p, SD_C128, in->arg[0]),
-                        hlo_make_convert(p, SD_C128, in->arg[1]));
-    return hlo_make_convert(p, SD_C64, y);
+    y = t_binary(p, HLO_POWER, t_convert(p, SD_C128, in->arg[0]),
+                 t_convert(p, SD_C128, in->arg[1]));
+    return t_convert(p, SD_C64, y);
 }
 
 bool hlo_lower_complex(hlo_module *m, const device_desc *dev)

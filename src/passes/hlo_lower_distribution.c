@@ -2,7 +2,7 @@
  * op has no state, so it gets one: its number among the module's rng is the
  * key, the turn of the loops around it counts.  A program draws the same
  * numbers in each run.  In a function of elements it is left, and refused. */
-#include "passes_priv.h"
+#include "terms.h"
 
 typedef struct {
     hlo_at p;
@@ -11,11 +11,6 @@ typedef struct {
     int64_t key;           /* the next one */
     hlo_inst *turn;        /* of the loops around it, u64; NULL: in none */
 } draw;
-
-static hlo_inst *bin(const draw *d, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_binary(d->p, op, x, y);
-}
 
 static hlo_inst *fill(const draw *d, double v)
 {
@@ -57,10 +52,10 @@ static hlo_inst *unit(draw *d)
     sd_dtype t = wide ? SD_U64 : SD_U32;
     hlo_inst *x = words(d, t);
 
-    x = bin(d, HLO_SHR_LOGIC, x,
-            pass_fill_s64(d->p, x->shape, t, wide ? 11 : 8));
-    x = hlo_make_convert(d->p, d->work, x);
-    return bin(d, HLO_MULTIPLY, x, fill(d, wide ? 0x1p-53 : 0x1p-24));
+    x = t_binary(d->p, HLO_SHR_LOGIC, x,
+                 pass_fill_s64(d->p, x->shape, t, wide ? 11 : 8));
+    x = t_convert(d->p, d->work, x);
+    return t_mul(d->p, x, fill(d, wide ? 0x1p-53 : 0x1p-24));
 }
 
 /* An operand, a scalar, over the result in the type worked in. */
@@ -74,30 +69,28 @@ static hlo_inst *spread(const draw *d, hlo_inst *x)
 static hlo_inst *uniform_float(draw *d, hlo_inst *low, hlo_inst *high)
 {
     hlo_inst *u = unit(d), *from = spread(d, low), *x;
-    hlo_inst *rest = bin(d, HLO_SUBTRACT, fill(d, 1), u);
+    hlo_inst *rest = t_sub(d->p, fill(d, 1), u);
 
-    x = bin(d, HLO_ADD, bin(d, HLO_MULTIPLY, from, rest),
-            bin(d, HLO_MULTIPLY, spread(d, high), u));
-    x = bin(d, HLO_MAXIMUM, x, from);
+    x = t_add(d->p, t_mul(d->p, from, rest), t_mul(d->p, spread(d, high), u));
+    x = t_binary(d->p, HLO_MAXIMUM, x, from);
     x = pass_convert(d->p, d->shape->dtype, x);
     low = pass_spread(d->p, low, d->shape);
     high = pass_spread(d->p, high, d->shape);
-    return hlo_make_select(d->p, hlo_make_compare(d->p, HLO_LT, x, high), x,
-                           low);
+    return t_pick(d->p, t_is(d->p, HLO_LT, x, high), x, low);
 }
 
 /* Box and Muller's. */
 static hlo_inst *normal(draw *d, hlo_inst *mean, hlo_inst *deviation)
 {
     const double turn = 6.283185307179586476925;
-    hlo_inst *r = bin(d, HLO_SUBTRACT, fill(d, 1), unit(d)), *x;
+    hlo_inst *r = t_sub(d->p, fill(d, 1), unit(d)), *x;
 
-    r = hlo_make_unary(d->p, HLO_LOG, r);
-    r = hlo_make_unary(d->p, HLO_SQRT, bin(d, HLO_MULTIPLY, r, fill(d, -2)));
-    x = bin(d, HLO_MULTIPLY, unit(d), fill(d, turn));
-    x = bin(d, HLO_MULTIPLY, r, hlo_make_unary(d->p, HLO_COS, x));
-    x = bin(d, HLO_MULTIPLY, x, spread(d, deviation));
-    x = bin(d, HLO_ADD, x, spread(d, mean));
+    r = t_unary(d->p, HLO_LOG, r);
+    r = t_unary(d->p, HLO_SQRT, t_mul(d->p, r, fill(d, -2)));
+    x = t_mul(d->p, unit(d), fill(d, turn));
+    x = t_mul(d->p, r, t_unary(d->p, HLO_COS, x));
+    x = t_mul(d->p, x, spread(d, deviation));
+    x = t_add(d->p, x, spread(d, mean));
     return pass_convert(d->p, d->shape->dtype, x);
 }
 
@@ -109,7 +102,7 @@ static hlo_inst *as_word(const draw *d, hlo_inst *x, sd_dtype word)
     if (!sd_is_signed(t))
         return pass_convert(d->p, word, x);
     x = pass_convert(d->p, same, x);
-    return hlo_make_bitcast_convert(d->p, word, x);
+    return t_bitcast(d->p, word, x);
 }
 
 /* low + word % (high - low), in words: the difference may not fit the type. */
@@ -117,17 +110,16 @@ static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
 {
     sd_dtype t = d->shape->dtype;
     sd_dtype word = sd_dtype_table[t].bits == 64 ? SD_U64 : SD_U32;
-    hlo_inst *some = hlo_make_compare(d->p, HLO_LT, low, high), *x;
+    hlo_inst *some = t_is(d->p, HLO_LT, low, high), *x;
     hlo_inst *from = as_word(d, low, word), *room;
 
-    room = bin(d, HLO_SUBTRACT, as_word(d, high, word), from);
-    room =
-        hlo_make_select(d->p, some, room, hlo_make_scalar_s64(d->p, word, 1));
-    x = bin(d, HLO_REMAINDER, words(d, word),
-            pass_spread(d->p, room, d->shape));
-    x = bin(d, HLO_ADD, x, pass_spread(d->p, from, d->shape));
+    room = t_sub(d->p, as_word(d, high, word), from);
+    room = t_pick(d->p, some, room, hlo_make_scalar_s64(d->p, word, 1));
+    x = t_binary(d->p, HLO_REMAINDER, words(d, word),
+                 pass_spread(d->p, room, d->shape));
+    x = t_add(d->p, x, pass_spread(d->p, from, d->shape));
     if (sd_is_signed(t))
-        x = hlo_make_bitcast_convert(d->p, word == SD_U64 ? SD_S64 : SD_S32, x);
+        x = t_bitcast(d->p, word == SD_U64 ? SD_S64 : SD_S32, x);
     return pass_convert(d->p, t, x);
 }
 

@@ -7,6 +7,7 @@
  * a length that has factors. */
 #include "fft_table.h"
 #include "matrix.h"
+#include "terms.h"
 
 enum { MOST_CHIRP = 1 << 27 }; /* numbers: a chirp is a constant */
 
@@ -16,11 +17,6 @@ typedef struct {
     hlo_fft_type kind;
     bool inverse;
 } fft;
-
-static hlo_inst *bin(const fft *f, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_binary(f->p, op, x, y);
-}
 
 static hlo_inst *reshaped(const fft *f, hlo_inst *x, int64_t b, int64_t n,
                           int64_t c)
@@ -150,8 +146,8 @@ static hlo_inst *chirp_of(const fft *f, int64_t n)
 /* [n] over x [b, n, c] */
 static hlo_inst *times_column(const fft *f, hlo_inst *x, hlo_inst *v)
 {
-    return bin(f, HLO_MULTIPLY, x,
-               hlo_make_broadcast(f->p, v, x->shape, (int64_t[]){1}, 1));
+    return t_mul(f->p, x,
+                 hlo_make_broadcast(f->p, v, x->shape, (int64_t[]){1}, 1));
 }
 
 /* The chirp's conjugate, [n], at 0, 1, .. and at len - 1, len - 2, ..: what
@@ -199,9 +195,7 @@ static hlo_inst *bluestein(const fft *f, hlo_inst *x, int64_t count)
     x = times_column(f, transform(&forward, x, 1), with);
     x = hlo_make_slice(f->p, transform(&back, x, len), zero, limit, NULL);
     x = times_column(f, x, chirp);
-    return count == 1 ? x
-                      : bin(f, HLO_MULTIPLY, x,
-                            hlo_make_fill(f->p, x->shape, 1 / (double)count));
+    return count == 1 ? x : t_mul(f->p, x, t_fill(f->p, x, 1 / (double)count));
 }
 
 /* The lines of [b, n, c] along n, divided by count. */
@@ -346,10 +340,9 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
                                   f->inverse ? sd_dtype_part(f->type) : f->type,
                                   s->rank, dim));
     if (f->inverse)
-        return hlo_make_unary(
-            f->p, HLO_REAL,
-            transform_dim(f, with_mirror(f, x, n), last, count));
-    x = bin(f, HLO_COMPLEX, x, hlo_make_fill(f->p, x->shape, 0));
+        return t_unary(f->p, HLO_REAL,
+                       transform_dim(f, with_mirror(f, x, n), last, count));
+    x = t_binary(f->p, HLO_COMPLEX, x, t_fill(f->p, x, 0));
     return pass_cut(f->p, transform_dim(f, x, last, count), last, 0, n / 2 + 1);
 }
 
@@ -364,7 +357,7 @@ hlo_inst *hlo_lower_fft(hlo_inst *in)
     int64_t count = 1;
 
     if (sd_shape_count(in->shape) == 0 || sd_shape_count(x->shape) == 0)
-        return hlo_make_fill(f.p, in->shape, 0);
+        return t_fill(f.p, in, 0);
     for (int i = 0; i < n; i++) {
         int64_t length = in->u.fft.length.at[i];
 

@@ -1,6 +1,6 @@
 /* batch-norm-* into means, sums and elementwise arithmetic; of narrow floats in
  * f32, since a sum of squares soon is more than they hold. */
-#include "passes_priv.h"
+#include "terms.h"
 
 typedef struct {
     hlo_at p;
@@ -24,16 +24,6 @@ static void read_norm(hlo_inst *in, norm *b)
             b->dims[b->n++] = i;
             b->count *= (double)s->dim[i];
         }
-}
-
-static hlo_inst *bin(const norm *b, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_binary(b->p, op, x, y);
-}
-
-static hlo_inst *fill(const norm *b, const hlo_inst *like, double v)
-{
-    return hlo_make_fill(b->p, like->shape, v);
 }
 
 /* In the types of the instruction's. */
@@ -62,32 +52,32 @@ static hlo_inst *mean(const norm *b, hlo_inst *x)
 {
     hlo_inst *s = sum(b, x);
 
-    return bin(b, HLO_DIVIDE, s, fill(b, s, b->count));
+    return t_div(b->p, s, t_fill(b->p, s, b->count));
 }
 
 static hlo_inst *deviation(const norm *b, hlo_inst *variance)
 {
     hlo_inst *v =
-        bin(b, HLO_ADD, variance, fill(b, variance, b->in->u.norm.epsilon));
+        t_add(b->p, variance, t_fill(b->p, variance, b->in->u.norm.epsilon));
 
-    return hlo_make_unary(b->p, HLO_SQRT, v);
+    return t_unary(b->p, HLO_SQRT, v);
 }
 
 static hlo_inst *normalize(const norm *b, hlo_inst *scale, hlo_inst *offset,
                            hlo_inst *mu, hlo_inst *variance)
 {
-    hlo_inst *y = bin(b, HLO_SUBTRACT, b->x, spread(b, mu));
+    hlo_inst *y = t_sub(b->p, b->x, spread(b, mu));
 
-    y = bin(b, HLO_DIVIDE, y, spread(b, deviation(b, variance)));
-    y = bin(b, HLO_MULTIPLY, y, spread(b, scale));
-    return bin(b, HLO_ADD, y, spread(b, offset));
+    y = t_div(b->p, y, spread(b, deviation(b, variance)));
+    y = t_mul(b->p, y, spread(b, scale));
+    return t_add(b->p, y, spread(b, offset));
 }
 
 static hlo_inst *lower_training(const norm *b)
 {
     hlo_inst *mu = mean(b, b->x);
-    hlo_inst *d = bin(b, HLO_SUBTRACT, b->x, spread(b, mu));
-    hlo_inst *variance = mean(b, bin(b, HLO_MULTIPLY, d, d));
+    hlo_inst *d = t_sub(b->p, b->x, spread(b, mu));
+    hlo_inst *variance = mean(b, t_mul(b->p, d, d));
     hlo_inst *out[] = {normalize(b, b->arg[1], b->arg[2], mu, variance), mu,
                        variance};
 
@@ -102,18 +92,18 @@ static hlo_inst *lower_grad(const norm *b)
     hlo_inst *scale = b->arg[1], *mu = b->arg[2];
     hlo_inst *variance = b->arg[3], *dy = b->arg[4];
     hlo_inst *s = deviation(b, variance);
-    hlo_inst *d = bin(b, HLO_SUBTRACT, b->x, spread(b, mu));
+    hlo_inst *d = t_sub(b->p, b->x, spread(b, mu));
     hlo_inst *sum_dy = sum(b, dy);
-    hlo_inst *sum_dyd = sum(b, bin(b, HLO_MULTIPLY, dy, d));
-    hlo_inst *k = bin(b, HLO_DIVIDE, sum_dyd, bin(b, HLO_MULTIPLY, s, s));
-    hlo_inst *dx = bin(b, HLO_MULTIPLY, dy, fill(b, dy, b->count));
+    hlo_inst *sum_dyd = sum(b, t_mul(b->p, dy, d));
+    hlo_inst *k = t_div(b->p, sum_dyd, t_mul(b->p, s, s));
+    hlo_inst *dx = t_mul(b->p, dy, t_fill(b->p, dy, b->count));
 
-    dx = bin(b, HLO_SUBTRACT, dx, spread(b, sum_dy));
-    dx = bin(b, HLO_SUBTRACT, dx, bin(b, HLO_MULTIPLY, d, spread(b, k)));
-    k = bin(b, HLO_DIVIDE, scale, s);
-    k = bin(b, HLO_DIVIDE, k, fill(b, k, b->count));
-    dx = bin(b, HLO_MULTIPLY, dx, spread(b, k));
-    hlo_inst *out[] = {dx, bin(b, HLO_DIVIDE, sum_dyd, s), sum_dy};
+    dx = t_sub(b->p, dx, spread(b, sum_dy));
+    dx = t_sub(b->p, dx, t_mul(b->p, d, spread(b, k)));
+    k = t_div(b->p, scale, s);
+    k = t_div(b->p, k, t_fill(b->p, k, b->count));
+    dx = t_mul(b->p, dx, spread(b, k));
+    hlo_inst *out[] = {dx, t_div(b->p, sum_dyd, s), sum_dy};
 
     return results(b, out);
 }

@@ -7,7 +7,7 @@
  *   pick   = a < b | a is NaN                  chooses the value
  *   pick_i = pick | (a == b & i < j)           chooses the index; becomes
  *            a < b | (a is NaN & (b is no NaN | i < j)) | (a == b & i < j) */
-#include "passes_priv.h"
+#include "terms.h"
 
 typedef struct {
     hlo_inst *a, *i, *b, *j;
@@ -58,11 +58,11 @@ static bool read_picker(const hlo_comp *c, picker *p)
 static void settle_nans(hlo_comp *c, const picker *p)
 {
     hlo_at at = {c, p->pick_i, p->pick_i};
-    hlo_inst *x = hlo_make_compare(at, HLO_EQ, p->b, p->b);
+    hlo_inst *x = t_is(at, HLO_EQ, p->b, p->b);
 
-    x = hlo_make_binary(at, HLO_OR, x, p->earlier);
-    x = hlo_make_binary(at, HLO_AND, p->nan, x);
-    hlo_set_arg(p->pick_i, 0, hlo_make_binary(at, HLO_OR, p->less, x));
+    x = t_or(at, x, p->earlier);
+    x = t_and(at, p->nan, x);
+    hlo_set_arg(p->pick_i, 0, t_or(at, p->less, x));
 }
 
 bool hlo_lower_pick(hlo_module *m)

@@ -7,7 +7,7 @@
  *             the first even dimension (else the largest, rounded up and cut)
  *   philox    blocks of four words in row-major order; counter (state[1],
  *             state[2]), or (state[1], state[0]) where there are two words */
-#include "passes_priv.h"
+#include "terms.h"
 
 typedef struct {
     hlo_at p;
@@ -16,19 +16,15 @@ typedef struct {
     hlo_inst *state;
 } gen;
 
-static hlo_inst *bin(const gen *g, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_binary(g->p, op, x, y);
-}
-
 static hlo_inst *with(const gen *g, hlo_op op, hlo_inst *x, int64_t v)
 {
-    return bin(g, op, x, pass_fill_s64(g->p, x->shape, pass_dtype(x), v));
+    return t_binary(g->p, op, x,
+                    pass_fill_s64(g->p, x->shape, pass_dtype(x), v));
 }
 
 static hlo_inst *low(const gen *g, hlo_inst *x)
 {
-    return hlo_make_convert(g->p, SD_U32, x);
+    return t_convert(g->p, SD_U32, x);
 }
 
 static hlo_inst *high(const gen *g, hlo_inst *x)
@@ -38,9 +34,9 @@ static hlo_inst *high(const gen *g, hlo_inst *x)
 
 static hlo_inst *join(const gen *g, hlo_inst *lo, hlo_inst *hi)
 {
-    lo = hlo_make_convert(g->p, SD_U64, lo);
-    hi = hlo_make_convert(g->p, SD_U64, hi);
-    return bin(g, HLO_OR, lo, with(g, HLO_SHL, hi, 32));
+    lo = t_convert(g->p, SD_U64, lo);
+    hi = t_convert(g->p, SD_U64, hi);
+    return t_or(g->p, lo, with(g, HLO_SHL, hi, 32));
 }
 
 /* state[i] as a scalar */
@@ -71,8 +67,8 @@ static hlo_inst *numbers(const gen *g)
 
 static hlo_inst *rotate(const gen *g, hlo_inst *x, int by)
 {
-    return bin(g, HLO_OR, with(g, HLO_SHL, x, by),
-               with(g, HLO_SHR_LOGIC, x, 32 - by));
+    return t_or(g->p, with(g, HLO_SHL, x, by),
+                with(g, HLO_SHR_LOGIC, x, 32 - by));
 }
 
 static void threefry(const gen *g, hlo_inst *x[2])
@@ -82,18 +78,20 @@ static void threefry(const gen *g, hlo_inst *x[2])
 
     key[0] = low(g, word);
     key[1] = high(g, word);
-    key[2] = with(g, HLO_XOR, bin(g, HLO_XOR, key[0], key[1]), 0x1BD11BDA);
+    key[2] =
+        with(g, HLO_XOR, t_binary(g->p, HLO_XOR, key[0], key[1]), 0x1BD11BDA);
     for (int i = 0; i < 3; i++)
         key[i] = spread32(g, key[i]);
-    x[0] = bin(g, HLO_ADD, x[0], key[0]);
-    x[1] = bin(g, HLO_ADD, x[1], key[1]);
+    x[0] = t_add(g->p, x[0], key[0]);
+    x[1] = t_add(g->p, x[1], key[1]);
     for (int r = 0; r < 5; r++) {
         for (int i = 0; i < 4; i++) {
-            x[0] = bin(g, HLO_ADD, x[0], x[1]);
-            x[1] = bin(g, HLO_XOR, rotate(g, x[1], turn[r % 2][i]), x[0]);
+            x[0] = t_add(g->p, x[0], x[1]);
+            x[1] =
+                t_binary(g->p, HLO_XOR, rotate(g, x[1], turn[r % 2][i]), x[0]);
         }
-        x[0] = bin(g, HLO_ADD, x[0], key[(r + 1) % 3]);
-        x[1] = with(g, HLO_ADD, bin(g, HLO_ADD, x[1], key[(r + 2) % 3]), r + 1);
+        x[0] = t_add(g->p, x[0], key[(r + 1) % 3]);
+        x[1] = with(g, HLO_ADD, t_add(g->p, x[1], key[(r + 2) % 3]), r + 1);
     }
 }
 
@@ -151,7 +149,7 @@ static hlo_inst *threefry_bits(gen *g, const sd_shape *to, int64_t *used)
     g->s32 = sd_shape_make(g->a, SD_U32, rank, dim);
     *used = sd_shape_count(g->s64);
     n = rank ? numbers(g) : hlo_make_scalar_s64(g->p, SD_U64, 0);
-    n = bin(g, HLO_ADD, n, pass_spread(g->p, state_word(g, 1), g->s64));
+    n = t_add(g->p, n, pass_spread(g->p, state_word(g, 1), g->s64));
     x[0] = low(g, n);
     x[1] = high(g, n);
     threefry(g, x);
@@ -165,7 +163,7 @@ static hlo_inst *threefry_bits(gen *g, const sd_shape *to, int64_t *used)
 static void multiply(const gen *g, hlo_inst *x, int64_t k, hlo_inst **hi,
                      hlo_inst **lo)
 {
-    hlo_inst *y = hlo_make_convert(g->p, SD_U64, x);
+    hlo_inst *y = t_convert(g->p, SD_U64, x);
 
     y = with(g, HLO_MULTIPLY, y, k);
     *lo = low(g, y);
@@ -181,9 +179,9 @@ static void philox(const gen *g, hlo_inst *x[4])
     for (int r = 0; r < 10; r++) {
         multiply(g, x[0], 0xD2511F53, &h0, &l0);
         multiply(g, x[2], 0xCD9E8D57, &h1, &l1);
-        x[0] = bin(g, HLO_XOR, bin(g, HLO_XOR, h1, x[1]), k0);
+        x[0] = t_binary(g->p, HLO_XOR, t_binary(g->p, HLO_XOR, h1, x[1]), k0);
         x[1] = l1;
-        x[2] = bin(g, HLO_XOR, bin(g, HLO_XOR, h0, x[3]), k1);
+        x[2] = t_binary(g->p, HLO_XOR, t_binary(g->p, HLO_XOR, h0, x[3]), k1);
         x[3] = l0;
         k0 = with(g, HLO_ADD, k0, 0x9E3779B9);
         k1 = with(g, HLO_ADD, k1, 0xBB67AE85);
@@ -203,9 +201,9 @@ static hlo_inst *philox_bits(gen *g, const sd_shape *to, int64_t *used)
     *used = blocks;
     base = pass_spread(g->p, state_word(g, 1), g->s64);
     hi = pass_spread(g->p, state_word(g, nstate == 3 ? 2 : 0), g->s64);
-    lo = bin(g, HLO_ADD, numbers(g), base);
-    carry = hlo_make_compare(g->p, HLO_LT, lo, base);
-    hi = bin(g, HLO_ADD, hi, hlo_make_convert(g->p, SD_U64, carry));
+    lo = t_add(g->p, numbers(g), base);
+    carry = t_is(g->p, HLO_LT, lo, base);
+    hi = t_add(g->p, hi, t_convert(g->p, SD_U64, carry));
     x[0] = low(g, lo);
     x[1] = high(g, lo);
     x[2] = low(g, hi);
@@ -238,9 +236,8 @@ static hlo_inst *next_state(const gen *g, bool is_philox, int64_t used)
     old = w[1];
     w[1] = with(g, HLO_ADD, old, used);
     if (is_philox && n == 3)
-        w[2] = bin(g, HLO_ADD, w[2],
-                   hlo_make_convert(g->p, SD_U64,
-                                    hlo_make_compare(g->p, HLO_LT, w[1], old)));
+        w[2] = t_add(g->p, w[2],
+                     t_convert(g->p, SD_U64, t_is(g->p, HLO_LT, w[1], old)));
     for (int i = 0; i < (int)n; i++)
         w[i] = hlo_make_reshape(g->p, w[i], 1, &one);
     return hlo_make_concatenate(g->p, (int)n, w, 0);

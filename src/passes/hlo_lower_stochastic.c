@@ -2,7 +2,7 @@
  * towards zero or, with the probability of the part of the way that x is on,
  * the one after it.  All is exact in `wide`: the two are a power of 2 apart,
  * so neither the difference nor the quotient rounds. */
-#include "passes_priv.h"
+#include "terms.h"
 
 #include <math.h>
 
@@ -13,19 +13,9 @@ typedef struct {
     hlo_inst *less; /* than zero? */
 } rounding;
 
-static hlo_inst *bin(const rounding *r, hlo_op op, hlo_inst *x, hlo_inst *y)
-{
-    return hlo_make_binary(r->p, op, x, y);
-}
-
 static hlo_inst *fill(const rounding *r, hlo_inst *like, int64_t v)
 {
     return pass_fill_s64(r->p, like->shape, pass_dtype(like), v);
-}
-
-static hlo_inst *size_of(const rounding *r, hlo_inst *x)
-{
-    return hlo_make_unary(r->p, HLO_ABS, x);
 }
 
 static hlo_inst *widened(const rounding *r, hlo_inst *x)
@@ -40,17 +30,16 @@ static void float_ends(const rounding *r, hlo_inst *near, hlo_inst **low,
     int bits = sd_dtype_table[r->to].bits;
     sd_dtype word = bits == 8 ? SD_U8 : bits == 16 ? SD_U16 : SD_U32;
     int64_t sign = INT64_C(1) << (bits - 1);
-    hlo_inst *b = hlo_make_bitcast_convert(r->p, word, near), *up;
+    hlo_inst *b = t_bitcast(r->p, word, near), *up;
     hlo_inst *one = fill(r, b, 1);
-    hlo_inst *beyond = hlo_make_compare(
-        r->p, HLO_GT, size_of(r, widened(r, near)), size_of(r, r->x));
+    hlo_inst *beyond =
+        t_is(r->p, HLO_GT, t_abs(r->p, widened(r, near)), t_abs(r->p, r->x));
 
-    b = hlo_make_select(r->p, beyond, bin(r, HLO_SUBTRACT, b, one), b);
-    up = bin(r, HLO_ADD, bin(r, HLO_AND, b, fill(r, b, sign - 1)), one);
-    up = hlo_make_select(r->p, r->less, bin(r, HLO_OR, up, fill(r, up, sign)),
-                         up);
-    *low = hlo_make_bitcast_convert(r->p, r->to, b);
-    *high = hlo_make_bitcast_convert(r->p, r->to, up);
+    b = t_pick(r->p, beyond, t_sub(r->p, b, one), b);
+    up = t_add(r->p, t_and(r->p, b, fill(r, b, sign - 1)), one);
+    up = t_pick(r->p, r->less, t_or(r->p, up, fill(r, up, sign)), up);
+    *low = t_bitcast(r->p, r->to, b);
+    *high = t_bitcast(r->p, r->to, up);
 }
 
 static void whole_ends(const rounding *r, hlo_inst *near, hlo_inst **low,
@@ -59,22 +48,21 @@ static void whole_ends(const rounding *r, hlo_inst *near, hlo_inst **low,
     hlo_inst *one = fill(r, near, 1);
 
     *low = near;
-    *high = hlo_make_select(r->p, r->less, bin(r, HLO_SUBTRACT, near, one),
-                            bin(r, HLO_ADD, near, one));
+    *high =
+        t_pick(r->p, r->less, t_sub(r->p, near, one), t_add(r->p, near, one));
 }
 
 /* Is there a number after the last? */
 static hlo_inst *has_next(const rounding *r, hlo_inst *low, hlo_inst *high)
 {
-    hlo_inst *is = hlo_make_unary(r->p, HLO_IS_FINITE, r->x), *next;
+    hlo_inst *is = t_unary(r->p, HLO_IS_FINITE, r->x), *next;
 
     if (sd_is_float(r->to))
-        next = hlo_make_unary(r->p, HLO_IS_FINITE, widened(r, high));
+        next = t_unary(r->p, HLO_IS_FINITE, widened(r, high));
     else
-        next = hlo_make_select(r->p, r->less,
-                               hlo_make_compare(r->p, HLO_LT, high, low),
-                               hlo_make_compare(r->p, HLO_GT, high, low));
-    return bin(r, HLO_AND, is, next);
+        next = t_pick(r->p, r->less, t_is(r->p, HLO_LT, high, low),
+                      t_is(r->p, HLO_GT, high, low));
+    return t_and(r->p, is, next);
 }
 
 static bool can_round(sd_dtype from, sd_dtype to)
@@ -98,20 +86,19 @@ hlo_inst *hlo_lower_stochastic(hlo_inst *in)
     if (pass_dtype(x) == SD_F64)
         r.wide = SD_F64;
     r.x = widened(&r, x);
-    r.less =
-        hlo_make_compare(r.p, HLO_LT, r.x, hlo_make_fill(r.p, r.x->shape, 0));
-    near = hlo_make_convert(r.p, r.to, x);
+    r.less = t_is(r.p, HLO_LT, r.x, t_fill(r.p, r.x, 0));
+    near = t_convert(r.p, r.to, x);
     (sd_is_float(r.to) ? float_ends : whole_ends)(&r, near, &low, &high);
-    way = size_of(&r, bin(&r, HLO_SUBTRACT, r.x, widened(&r, low)));
+    way = t_abs(r.p, t_sub(r.p, r.x, widened(&r, low)));
     if (sd_is_float(r.to)) {
-        y = bin(&r, HLO_SUBTRACT, widened(&r, high), widened(&r, low));
-        way = bin(&r, HLO_DIVIDE, way, size_of(&r, y));
+        y = t_sub(r.p, widened(&r, high), widened(&r, low));
+        way = t_div(r.p, way, t_abs(r.p, y));
     }
-    way = bin(&r, HLO_MULTIPLY, way,
-              hlo_make_fill(r.p, way->shape,
-                            ldexp(1, sd_dtype_table[pass_dtype(bits)].bits)));
-    way = hlo_make_convert(r.p, SD_U64, way);
-    y = hlo_make_compare(r.p, HLO_LT, hlo_make_convert(r.p, SD_U64, bits), way);
-    y = hlo_make_select(r.p, y, high, low);
-    return hlo_make_select(r.p, has_next(&r, low, high), y, near);
+    way = t_mul(
+        r.p, way,
+        t_fill(r.p, way, ldexp(1, sd_dtype_table[pass_dtype(bits)].bits)));
+    way = t_convert(r.p, SD_U64, way);
+    y = t_is(r.p, HLO_LT, t_convert(r.p, SD_U64, bits), way);
+    y = t_pick(r.p, y, high, low);
+    return t_pick(r.p, has_next(&r, low, high), y, near);
 }

@@ -169,6 +169,8 @@ void sd_buf_add(sd_buf *b, const void *p, size_t n);
 void sd_buf_str(sd_buf *b, const char *s);
 void sd_buf_fmt(sd_buf *b, const char *fmt, ...) SD_PRINTF(2, 3);
 void sd_buf_vfmt(sd_buf *b, const char *fmt, va_list ap);
+/* 1,2,3 where `between` is a comma. */
+void sd_buf_ints(sd_buf *b, const int64_t *at, int64_t n, const char *between);
 void sd_buf_u8(sd_buf *b, uint8_t v);
 void sd_buf_u32(sd_buf *b, uint32_t v);
 void sd_buf_u64(sd_buf *b, uint64_t v);

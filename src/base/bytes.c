@@ -163,6 +163,12 @@ void sd_buf_fmt(sd_buf *b, const char *fmt, ...)
     va_end(ap);
 }
 
+void sd_buf_ints(sd_buf *b, const int64_t *at, int64_t n, const char *between)
+{
+    for (int64_t i = 0; i < n; i++)
+        sd_buf_fmt(b, "%s%" PRId64, i ? between : "", at[i]);
+}
+
 void sd_buf_u8(sd_buf *b, uint8_t v)
 {
     sd_buf_add(b, &v, 1);

@@ -111,8 +111,7 @@ void sd_shape_print(sd_buf *b, const sd_shape *s, bool with_layout)
         return;
     }
     sd_buf_fmt(b, "%s[", sd_dtype_name(s->dtype));
-    for (int i = 0; i < s->rank; i++)
-        sd_buf_fmt(b, i ? ",%" PRId64 : "%" PRId64, s->dim[i]);
+    sd_buf_ints(b, s->dim, s->rank, ",");
     sd_buf_str(b, "]");
     if (!with_layout || !s->rank)
         return;

@@ -247,8 +247,7 @@ static void print_struct(mlir_reader *r, const mlir_attr *at, sd_buf *b,
 static void print_nums(const int64_t *v, int n, sd_buf *b)
 {
     sd_buf_str(b, "[");
-    for (int i = 0; i < n; i++)
-        sd_buf_fmt(b, "%s%" PRId64, i ? ", " : "", v[i]);
+    sd_buf_ints(b, v, n, ", ");
     sd_buf_str(b, "]");
 }
 

@@ -125,8 +125,7 @@ static void put_ints(writer *w, const mlir_attr *at)
     hlo_dims d = mlir_ints(w->r, at, 1 << 20);
 
     sd_buf_str(w->b, "[");
-    for (int i = 0; i < d.n; i++)
-        sd_buf_fmt(w->b, "%s%" PRId64, i ? ", " : "", d.at[i]);
+    sd_buf_ints(w->b, d.at, d.n, ", ");
     sd_buf_str(w->b, "]");
 }
 

@@ -128,29 +128,23 @@ bool hlo_sharding_parse(sd_arena *a, const char *text, pb_sharding *out)
     return !x.bad && x.at == x.end;
 }
 
-static void print_list(sd_buf *b, pb_ints v)
-{
-    for (int i = 0; i < v.n; i++)
-        sd_buf_fmt(b, i ? ",%" PRId64 : "%" PRId64, v.at[i]);
-}
-
 static void print_tiles(sd_buf *b, const pb_sharding *s)
 {
     bool moved = false;
 
     sd_buf_str(b, "devices=[");
-    print_list(b, s->tile_dims);
+    sd_buf_ints(b, s->tile_dims.at, s->tile_dims.n, ",");
     sd_buf_str(b, "]");
-    print_list(b, s->devices);
+    sd_buf_ints(b, s->devices.at, s->devices.n, ",");
     if (s->iota_dims.n) {
         sd_buf_str(b, "<=[");
-        print_list(b, s->iota_dims);
+        sd_buf_ints(b, s->iota_dims.at, s->iota_dims.n, ",");
         sd_buf_str(b, "]");
         for (int i = 0; i < s->iota_perm.n; i++)
             moved |= s->iota_perm.at[i] != i;
         if (moved) {
             sd_buf_str(b, "T(");
-            print_list(b, s->iota_perm);
+            sd_buf_ints(b, s->iota_perm.at, s->iota_perm.n, ",");
             sd_buf_str(b, ")");
         }
     }

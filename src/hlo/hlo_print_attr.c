@@ -24,8 +24,7 @@ const char *const hlo_api_name[] = {
 static void print_dims(sd_buf *b, const char *key, const int64_t *at, int n)
 {
     sd_buf_fmt(b, ", %s={", key);
-    for (int i = 0; i < n; i++)
-        sd_buf_fmt(b, i ? ",%" PRId64 : "%" PRId64, at[i]);
+    sd_buf_ints(b, at, n, ",");
     sd_buf_str(b, "}");
 }
 
@@ -159,8 +158,7 @@ static void print_layouts(sd_buf *b, const hlo_inst *in)
 static void print_index(sd_buf *b, hlo_dims d)
 {
     sd_buf_str(b, "{");
-    for (int i = 0; i < d.n; i++)
-        sd_buf_fmt(b, i ? ",%" PRId64 : "%" PRId64, d.at[i]);
+    sd_buf_ints(b, d.at, d.n, ",");
     sd_buf_str(b, "}");
 }
 
@@ -204,9 +202,8 @@ static void print_collective(sd_buf *b, const hlo_attr_row *r,
                                                     : r->key);
         for (int64_t i = 0; i < c->ngroup; i++) {
             sd_buf_str(b, i ? ",{" : "{");
-            for (int k = 0; k < hlo_group_members(c, i); k++)
-                sd_buf_fmt(b, k ? ",%" PRId64 : "%" PRId64,
-                           c->groups[i * c->group_size + k]);
+            sd_buf_ints(b, c->groups + i * c->group_size,
+                        hlo_group_members(c, i), ",");
             sd_buf_str(b, "}");
         }
         sd_buf_str(b, "}");

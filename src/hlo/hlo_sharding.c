@@ -158,8 +158,8 @@ static void put_mesh(sd_buf *b, const hlo_sharding *s)
     sd_buf_str(b, "]");
     if (!s->grid->at)
         return;
-    for (int64_t i = 0; i < s->grid->n; i++)
-        sd_buf_fmt(b, "%s%" PRId64, i ? "," : ", device_ids=(", s->grid->at[i]);
+    sd_buf_str(b, ", device_ids=(");
+    sd_buf_ints(b, s->grid->at, s->grid->n, ",");
     sd_buf_str(b, ")");
 }
 

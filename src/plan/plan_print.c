@@ -423,8 +423,7 @@ static void print_call(sd_buf *b, const hlo_call *c)
 {
     sd_buf_fmt(b, "  call %s%s items %" PRId64 " (", c->fn,
                c->whole ? " whole" : "", c->items);
-    for (int i = 0; i < c->nint; i++)
-        sd_buf_fmt(b, "%s%" PRId64, i ? ", " : "", c->at[i]);
+    sd_buf_ints(b, c->at, c->nint, ", ");
     sd_buf_fmt(b, ") work %zu\n", c->work);
 }
 

@@ -87,8 +87,7 @@ static void print_detail(sd_buf *b, const thunk_program *p, const thunk *t)
     }
     if (t->nattr) {
         sd_buf_str(b, " attr={");
-        for (int i = 0; i < t->nattr; i++)
-            sd_buf_fmt(b, i ? ",%" PRId64 : "%" PRId64, t->attr[i]);
+        sd_buf_ints(b, t->attr, t->nattr, ",");
         sd_buf_str(b, "}");
     }
 }

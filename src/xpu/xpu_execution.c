@@ -74,11 +74,9 @@ static sd_status wrong_type(int i, const thunk_type *t, const xpu_buffer *b)
     sd_status st;
 
     sd_buf_fmt(&s, "argument %d is %s[", i, sd_dtype_name(b->dtype));
-    for (int k = 0; k < b->rank; k++)
-        sd_buf_fmt(&s, "%s%" PRId64, k ? "," : "", b->dim[k]);
+    sd_buf_ints(&s, b->dim, b->rank, ",");
     sd_buf_fmt(&s, "], the program wants %s[", sd_dtype_name(t->dtype));
-    for (int k = 0; k < t->rank; k++)
-        sd_buf_fmt(&s, "%s%" PRId64, k ? "," : "", t->dim[k]);
+    sd_buf_ints(&s, t->dim, t->rank, ",");
     sd_buf_str(&s, "]");
     sd_buf_u8(&s, 0);
     st = s.oom ? sd_no_memory(s.len) : sd_error(SD_INVALID, "%s", s.at);

@@ -89,6 +89,21 @@ static void says(sd_status st, const char *text)
     sd_status_free(st);
 }
 
+static void buffer_lists_numbers(void **state)
+{
+    const int64_t v[] = {1, -2, INT64_MAX};
+    sd_buf b = {0};
+
+    (void)state;
+    sd_buf_ints(&b, v, 0, ",");
+    assert_int_equal(b.len, 0);
+    sd_buf_ints(&b, v, 3, ", ");
+    sd_buf_ints(&b, v, 1, ", ");
+    sd_buf_u8(&b, 0);
+    assert_string_equal(b.at, "1, -2, 92233720368547758071");
+    sd_buf_finish(&b);
+}
+
 static void cursor_reads_and_sticks_at_the_first_error(void **state)
 {
     sd_buf b = {0};
@@ -361,6 +376,7 @@ int main(void)
         cmocka_unit_test(arena_is_zeroed_aligned_and_apart),
         cmocka_unit_test(vector_and_map_keep_what_they_are_given),
         cmocka_unit_test(errors_carry_code_place_and_notes),
+        cmocka_unit_test(buffer_lists_numbers),
         cmocka_unit_test(cursor_reads_and_sticks_at_the_first_error),
         cmocka_unit_test(builder_formats_what_is_longer_than_its_room),
         cmocka_unit_test(files_come_back_as_written),

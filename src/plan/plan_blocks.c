@@ -59,76 +59,6 @@ void plan_cut_chains(plan_kernel *k)
 
 /* ---- engines ---- */
 
-const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
-#define ENGINE(id, needs_, depth_, bits_) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, .depth = depth_, .bits = bits_},
-#define TILES(id, needs_, part_, sum_, k) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .bits = 8 * (4 / (k)), \
-                          .part = part_, \
-                          .sum = sum_, \
-                          .tiles = true},
-#define MATRIX(id, needs_, part_, sum_, m_, n_, k, items_, panels_) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .part = part_, \
-                          .sum = sum_, \
-                          .m = m_, \
-                          .n = n_, \
-                          .items = items_, \
-                          .panels = panels_},
-#define WIDE(id, needs_, part_, sum_, m_, n_, k, items_, several_) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .part = part_, \
-                          .sum = sum_, \
-                          .m = m_, \
-                          .n = n_, \
-                          .items = items_, \
-                          .several = several_},
-#include "engines.def"
-#undef ENGINE
-};
-
-static bool is_integer(sd_dtype t)
-{
-    return sd_dtype_kind(t) == SD_K_SINT || sd_dtype_kind(t) == SD_K_UINT;
-}
-
-/* What becomes the CONTRACT's operand n, where that is a wider integer. */
-static const plan_node *narrow_integer(const plan_node *n)
-{
-    const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
-
-    return x && n->kind == PN_ELT && n->op == HLO_CONVERT &&
-                   is_integer(n->dtype) && is_integer(x->dtype) &&
-                   sd_dtype_table[x->dtype].bits >= 8
-               ? x
-               : NULL;
-}
-
-/* An operand as the engine has it: s16 holds all of s8, u8 and s16. */
-static bool fits_engine(const plan_node *n, const plan_engine_info *engine)
-{
-    int bits = n ? sd_dtype_table[n->dtype].bits : 64;
-
-    return bits < engine->bits ||
-           (bits == engine->bits &&
-            (bits == 8 || sd_dtype_kind(n->dtype) == SD_K_SINT));
-}
-
-/* The CONTRACT's operand n as engine e takes it, or NULL. */
-static const plan_node *taken_by(const plan_engine_info *e, const plan_node *n)
-{
-    const plan_node *x;
-
-    if (e->tiles && sd_dtype_kind(e->part) == SD_K_FLOAT)
-        return plan_narrow(n, e->part);
-    x = narrow_integer(n);
-    return x && fits_engine(x, e) ? x : NULL;
-}
-
 /* Of an engine with tiles: as many rows as two tiles of sums have, or one, and
  * few in vain, as its time is that of a tile's rows. */
 static int rows_of_tiles(int64_t m)
@@ -194,7 +124,8 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
     b->engine = PLAN_ENGINE_FMA;
     for (int i = 0; i < PLAN_ENGINE_FMA; i++) {
         const plan_engine_info *e = &plan_engine_table[i];
-        const plan_node *x = taken_by(e, b->x), *y = taken_by(e, b->y);
+        const plan_node *x = plan_taken_by(e, b->x),
+                        *y = plan_taken_by(e, b->y);
 
         if (e->needs & ~dev->features || !x || !y ||
             sd_dtype_table[c->dtype].bits != 32 ||

@@ -47,49 +47,6 @@ int64_t plan_tile_points(const plan_kernel *k, const plan_blocks *b,
 
 /* ---- engines ---- */
 
-/* The CONTRACT's operand n, or what became it by a convert, where that is of
- * type t. */
-const plan_node *plan_narrow(const plan_node *n, sd_dtype t)
-{
-    const plan_node *x = n->narg == 1 ? n->arg[0] : NULL;
-
-    if (n->dtype == t)
-        return n;
-    return x && n->kind == PN_ELT && n->op == HLO_CONVERT && x->dtype == t
-               ? x
-               : NULL;
-}
-
-static const hlo_prec *precision_of(const hlo_inst *in)
-{
-    return in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
-}
-
-/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
- * multiplied with tf32's digits (ADR 33). */
-static bool may_round(const hlo_inst *in)
-{
-    const hlo_prec *prec = precision_of(in);
-
-    return prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST;
-}
-
-/* Has the CONTRACT's operand n tf32's digits before it is copied? */
-static bool is_trimmed(const plan_node *c, const plan_node *n)
-{
-    return precision_of(c->in)[n != c->arg[0]] == HLO_PREC_TF32;
-}
-
-/* The program's product is one of that type: of f32 stay what they are, also
- * where what they are made of would fit. */
-bool plan_asks_for(const plan_node *c, sd_dtype t)
-{
-    return sd_dtype_kind(t) != SD_K_FLOAT ||
-           (c->in->arg[0]->shape->dtype == t &&
-            c->in->arg[1]->shape->dtype == t &&
-            (t != SD_F32 || may_round(c->in)));
-}
-
 /* A wide engine's tiles are large: of a product that has none for half of all
  * units, smaller ones are done sooner. */
 static bool has_wide_tiles(const plan_kernel *k, const plan_blocks *b,
@@ -122,8 +79,8 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
             continue;
         b->engine = (plan_engine)i;
         b->part = e->part;
-        b->x_trimmed = is_trimmed(c, b->x);
-        b->y_trimmed = is_trimmed(c, b->y);
+        b->x_trimmed = plan_is_trimmed(c, b->x);
+        b->y_trimmed = plan_is_trimmed(c, b->y);
         b->x = x;
         b->y = y;
         return;

@@ -223,10 +223,14 @@ void plan_part_short(plan_kernel *k, const device_desc *dev);
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_blocks_gpu.c: the same on a GPU, with its group. */
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
-/* The CONTRACT's operand n, or what became it by a convert, where that is of
- * type t, or NULL; is the program's product c one of that type? */
+/* plan_engines.c: the CONTRACT's operand n, or what became it by a convert,
+ * where that is of type t, or NULL; n as engine e of the host takes it, or NULL;
+ * is the program's product c one of that type; has c's operand n tf32's digits
+ * before it is copied? */
 const plan_node *plan_narrow(const plan_node *n, sd_dtype t);
+const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n);
 bool plan_asks_for(const plan_node *c, sd_dtype t);
+bool plan_is_trimmed(const plan_node *c, const plan_node *n);
 static inline bool plan_has_matrices(const plan_blocks *b)
 {
     return plan_engine_table[b->engine].m > 0;

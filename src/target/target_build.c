@@ -2,39 +2,10 @@
  * and one binary, made by one worker.  Batches are cut by the kernels alone
  * and their binaries added in order, so a program has the same bytes for any
  * number of threads. */
-#include <llvm-c/Analysis.h>
-#include <llvm-c/IRReader.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "emit.h"
-#include "target_child.h"
-#include "target_room.h"
-
-/* What a batch does, one after the other: IR, LLVM's passes over it, and
- * LLVM's code generation. */
-typedef enum { T_EMIT, T_CLEAN, T_CODE, T_COUNT } part;
-
-typedef struct {
-    const target_ops *ops;
-    const device_desc *dev;
-    uint64_t since, ns[T_COUNT]; /* processor time */
-    LLVMContextRef cx;
-    LLVMModuleRef m;
-    LLVMBuilderRef b;
-    LLVMTargetMachineRef tm;
-    sd_shelf *shelf; /* borrowed; may be NULL */
-    bool quick;
-    target_clean clean;
-    bool want_text;
-    char *no_opt, *with_opt;
-    LLVMMemoryBufferRef asm_text, binary;
-    char *diagnostic;
-} module;
+#include "target_module.h"
 
 typedef struct {
     const plan *p;
@@ -42,20 +13,12 @@ typedef struct {
     int count;
     bool quick;
     bool large; /* plan_kernel's, of all of them */
-    module mod;
+    target_module mod;
     sd_status st;
     const sd_stop *stop; /* of the compile; borrowed */
 } batch;
 
 /* ---- where the time goes ---- */
-
-static void part_ends(module *mod, part t)
-{
-    uint64_t now = sd_thread_ns();
-
-    mod->ns[t] += now - mod->since;
-    mod->since = now;
-}
 
 static void log_ns(const char *what, const uint64_t *ns)
 {
@@ -90,249 +53,9 @@ static void log_times(const plan *p, const batch *b, int n)
     }
 }
 
-/* ---- LLVM, once a process ---- */
-
-static const target_ops *const code_of[] = {
-#define CODE(t) &target_##t
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
-                    beside) \
-    [DEVICE_##id] = code,
-#include "device_kinds.def"
-#undef DEVICE_KIND
-#undef CODE
-};
-
-static void start_llvm(void)
-{
-    for (size_t i = 0; i < SD_COUNTOF(code_of); i++)
-        code_of[i]->start();
-}
-
-static void need_llvm(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT; /* LLVM's own registry */
-
-    pthread_once(&once, start_llvm);
-}
-
-/* ---- a module ---- */
-
-static void on_diagnostic(LLVMDiagnosticInfoRef d, void *ctx)
-{
-    module *mod = ctx;
-    char *text;
-
-    if (LLVMGetDiagInfoSeverity(d) != LLVMDSError || mod->diagnostic)
-        return;
-    text = LLVMGetDiagInfoDescription(d);
-    mod->diagnostic = strdup(text);
-    LLVMDisposeMessage(text);
-}
-
-static void module_init(module *mod, const device_desc *dev)
-{
-    need_llvm();
-    mod->dev = dev;
-    mod->ops = code_of[dev->kind];
-    mod->cx = LLVMContextCreate();
-    LLVMContextSetDiagnosticHandler(mod->cx, on_diagnostic, mod);
-}
-
-void target_each(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev,
-                 target_each_fn *f)
-{
-    LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
-
-    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
-         fn = LLVMGetNextFunction(fn))
-        for (LLVMBasicBlockRef bb = LLVMGetFirstBasicBlock(fn); bb;
-             bb = LLVMGetNextBasicBlock(bb))
-            for (LLVMValueRef in = LLVMGetFirstInstruction(bb), next; in;
-                 in = next) {
-                next = LLVMGetNextInstruction(in);
-                f(m, b, in, dev);
-            }
-    LLVMDisposeBuilder(b);
-}
-
-LLVMTargetMachineRef target_machine(const char *triple,
-                                    LLVMTargetMachineOptionsRef o)
-{
-    LLVMTargetMachineRef tm = NULL;
-    char *message = NULL;
-    LLVMTargetRef t;
-
-    if (!LLVMGetTargetFromTriple(triple, &t, &message))
-        tm = LLVMCreateTargetMachineWithOptions(t, triple, o);
-    LLVMDisposeMessage(message);
-    LLVMDisposeTargetMachineOptions(o);
-    return tm;
-}
-
-/* A machine's tables of what the target can do take longer to fill than a
- * small kernel takes to compile, so machines are kept. */
-static int64_t machine_variant(const module *mod)
-{
-    int variant = mod->ops->variant ? mod->ops->variant(mod->dev) : 0;
-
-    return variant * 2 + mod->quick;
-}
-
-static void drop_machine(void *tm)
-{
-    LLVMDisposeTargetMachine(tm);
-}
-
-/* After an error it may hold anything. */
-static void put_machine(module *mod)
-{
-    if (mod->tm && mod->binary && mod->ops->reuse)
-        sd_shelf_put(mod->shelf, mod->ops, machine_variant(mod), mod->tm,
-                     drop_machine);
-    else if (mod->tm)
-        drop_machine(mod->tm);
-    mod->tm = NULL;
-}
-
-/* Once there is mod->m. */
-static sd_status module_machine(module *mod, bool quick)
-{
-    LLVMTargetDataRef data;
-
-    mod->quick = quick;
-    mod->tm = sd_shelf_take(mod->shelf, mod->ops, machine_variant(mod));
-    if (!mod->tm)
-        mod->tm = mod->ops->machine(mod->dev, quick);
-    if (!mod->tm)
-        return sd_error(SD_INTERNAL, "LLVM has no target %s", mod->ops->triple);
-    data = LLVMCreateTargetDataLayout(mod->tm);
-    LLVMSetTarget(mod->m, mod->ops->triple);
-    LLVMSetModuleDataLayout(mod->m, data);
-    LLVMDisposeTargetData(data);
-    return NULL;
-}
-
-/* A module says itself that it wants quick code: its text gives the same
- * binary again. */
-static const char quick_flag[] = "sundog.quick";
-
-static void flag_quick(module *mod)
-{
-    LLVMAddModuleFlag(mod->m, LLVMModuleFlagBehaviorWarning, quick_flag,
-                      sizeof quick_flag - 1,
-                      LLVMValueAsMetadata(
-                          LLVMConstInt(LLVMInt32TypeInContext(mod->cx), 1, 0)));
-}
-
-static bool has_quick_flag(const module *mod)
-{
-    return LLVMGetModuleFlag(mod->m, quick_flag, sizeof quick_flag - 1);
-}
-
-static void module_finish(module *mod)
-{
-    put_machine(mod);
-    if (mod->binary)
-        LLVMDisposeMemoryBuffer(mod->binary);
-    if (mod->asm_text)
-        LLVMDisposeMemoryBuffer(mod->asm_text);
-    LLVMDisposeMessage(mod->no_opt);
-    LLVMDisposeMessage(mod->with_opt);
-    free(mod->diagnostic);
-    if (mod->b)
-        LLVMDisposeBuilder(mod->b);
-    if (mod->m)
-        LLVMDisposeModule(mod->m);
-    if (mod->cx)
-        LLVMContextDispose(mod->cx);
-}
-
-static sd_status verify(module *mod)
-{
-    char *message = NULL;
-    sd_status st = NULL;
-
-    if (LLVMVerifyModule(mod->m, LLVMReturnStatusAction, &message))
-        st = sd_error(SD_INTERNAL, "generated code is wrong: %s", message);
-    LLVMDisposeMessage(message);
-    return st;
-}
-
-static sd_status optimise(module *mod)
-{
-    LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef err =
-        LLVMRunPasses(mod->m, mod->ops->passes(mod->clean), mod->tm, o);
-    sd_status st = NULL;
-
-    LLVMDisposePassBuilderOptions(o);
-    if (err) {
-        char *message = LLVMGetErrorMessage(err);
-
-        st = sd_error(SD_INTERNAL, "LLVM's passes: %s", message);
-        LLVMDisposeErrorMessage(message);
-    }
-    return st;
-}
-
-static sd_status code(module *mod, LLVMModuleRef m, LLVMCodeGenFileType type,
-                      LLVMMemoryBufferRef *out)
-{
-    char *message = NULL;
-    sd_status st = NULL;
-
-    if (mod->ops->in_child) {
-        return target_code_in_child(m, type, out);
-    }
-    if (LLVMTargetMachineEmitToMemoryBuffer(mod->tm, m, type, &message, out)) {
-        st = sd_error(SD_INTERNAL, "LLVM's code generation: %s", message);
-        LLVMDisposeMessage(message);
-        *out = NULL;
-    } else if (mod->diagnostic) {
-        st = sd_error(SD_INTERNAL, "LLVM's code generation: %s",
-                      mod->diagnostic);
-    }
-    return st;
-}
-
-static sd_status module_compile(module *mod)
-{
-    sd_status st = NULL;
-
-#ifndef NDEBUG
-    st = verify(mod);
-    if (st)
-        return st;
-#endif
-    if (mod->want_text)
-        mod->no_opt = LLVMPrintModuleToString(mod->m);
-    st = optimise(mod);
-    part_ends(mod, T_CLEAN);
-    if (st)
-        return st;
-    if (mod->ops->repair)
-        mod->ops->repair(mod->m, mod->cx, mod->dev);
-    if (mod->want_text) { /* code generation changes the module */
-        LLVMModuleRef copy = LLVMCloneModule(mod->m);
-
-        mod->with_opt = LLVMPrintModuleToString(mod->m);
-        if (mod->ops->file != LLVMAssemblyFile)
-            st = code(mod, copy, LLVMAssemblyFile, &mod->asm_text);
-        LLVMDisposeModule(copy);
-        if (st)
-            return st;
-    }
-    st = code(mod, mod->m, mod->ops->file, &mod->binary);
-    part_ends(mod, T_CODE);
-    if (!st && mod->ops->check)
-        st = mod->ops->check(LLVMGetBufferStart(mod->binary),
-                             LLVMGetBufferSize(mod->binary));
-    return st;
-}
-
 /* ---- a batch ---- */
 
-static void emit_types(emit *e, const module *mod)
+static void emit_types(emit *e, const target_module *mod)
 {
     LLVMContextRef cx = e->cx;
 
@@ -375,14 +98,14 @@ static sd_status check_types(const device_desc *dev, const plan_kernel *k)
 static sd_status emit_batch(batch *b)
 {
     const device_desc *dev = &b->p->program->device;
-    module *mod = &b->mod;
+    target_module *mod = &b->mod;
     emit e = {.device = dev->name,
               .vector_bits = 32 * (unsigned)dev->lanes,
               .gpu = dev->kind != DEVICE_HOST,
               .quick = b->quick};
     sd_status st;
 
-    module_init(mod, dev);
+    target_module_init(mod, dev);
     e.devlib = mod->ops->devlib(dev);
     e.abi = mod->ops->abi;
     e.a = sd_arena_create();
@@ -390,9 +113,9 @@ static sd_status emit_batch(batch *b)
     e.m = mod->m =
         LLVMModuleCreateWithNameInContext(b->p->program->name, mod->cx);
     e.b = mod->b = LLVMCreateBuilderInContext(mod->cx);
-    st = module_machine(mod, b->quick);
+    st = target_module_machine(mod, b->quick);
     if (b->quick)
-        flag_quick(mod);
+        target_module_flag_quick(mod);
     if (mod->ops->prepare)
         mod->ops->prepare(mod->m, mod->cx);
     emit_types(&e, mod);
@@ -419,8 +142,8 @@ static sd_status build_batch(void *ctx)
     b->mod.since = sd_thread_ns();
     if ((st = sd_stopped()) || (st = emit_batch(b)) || (st = sd_stopped()))
         return st;
-    part_ends(&b->mod, T_EMIT);
-    return module_compile(&b->mod);
+    target_part_ends(&b->mod, T_EMIT);
+    return target_module_compile(&b->mod);
 }
 
 /* On any thread: memory that runs out is this batch's error. */
@@ -430,7 +153,7 @@ static void run_batch(void *ctx, int64_t i, int worker)
 
     (void)worker;
     b->st = sd_catch(b->stop, 0, build_batch, b);
-    put_machine(&b->mod); /* before the next batch wants one */
+    target_module_put_machine(&b->mod); /* before the next batch wants one */
 }
 
 typedef struct {
@@ -463,7 +186,7 @@ static void give_text(const taking *t, const batch *b, const char *kind,
 static void take_batch(const taking *t, const batch *b)
 {
     plan *p = t->p;
-    const module *mod = &b->mod;
+    const target_module *mod = &b->mod;
     const char *data = LLVMGetBufferStart(mod->binary);
     size_t bytes = LLVMGetBufferSize(mod->binary);
     int binary = thunk_add_binary(
@@ -617,7 +340,7 @@ static batches make_batches(const plan *p, const target_ops *ops, bool quick,
 /* Where each operation is to have a kernel of its own loops are steps too. */
 static const target_ops *loops_first(plan *p, const sd_options *opt)
 {
-    const target_ops *ops = code_of[p->program->device.kind];
+    const target_ops *ops = target_ops_of(p->program->device.kind);
 
     if (ops->on_host && (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
         target_loops(p);
@@ -655,51 +378,21 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
     if (!st) /* caught here: LLVM's objects are no arena's */
         st = sd_catch_oom(0, take_all, &t);
     for (int i = 0; i < n; i++)
-        module_finish(&b[i].mod);
+        target_module_finish(&b[i].mod);
     return st;
 }
 
 sd_status target_check(const plan *p)
 {
     batches all =
-        make_batches(p, code_of[p->program->device.kind], true, false);
+        make_batches(p, target_ops_of(p->program->device.kind), true, false);
     sd_status st = NULL;
 
     for (int i = 0; i < all.n && !st; i++) {
         st = emit_batch(&all.b[i]);
         if (!st)
-            st = verify(&all.b[i].mod);
-        module_finish(&all.b[i].mod);
+            st = target_module_verify(&all.b[i].mod);
+        target_module_finish(&all.b[i].mod);
     }
-    return st;
-}
-
-sd_status target_compile_ir(const device_desc *dev, const char *ir, size_t len,
-                            sd_buf *out)
-{
-    module mod = {0};
-    char *message = NULL;
-    LLVMMemoryBufferRef mem;
-    sd_status st;
-
-    module_init(&mod, dev);
-    mem = LLVMCreateMemoryBufferWithMemoryRangeCopy(ir, len, "ir");
-    if (LLVMParseIRInContext(mod.cx, mem, &mod.m, &message)) {
-        st = sd_error(SD_INVALID, "LLVM IR: %s", message);
-        LLVMDisposeMessage(message);
-        goto done;
-    }
-    /* it may have loops: the longest list does no harm */
-    mod.clean = has_quick_flag(&mod) ? TARGET_PLAIN : TARGET_LOOPS;
-    st = module_machine(&mod, has_quick_flag(&mod));
-    if (!st)
-        st = verify(&mod);
-    if (!st)
-        st = module_compile(&mod);
-    if (!st)
-        sd_buf_add(out, LLVMGetBufferStart(mod.binary),
-                   LLVMGetBufferSize(mod.binary));
-done:
-    module_finish(&mod);
     return st;
 }

@@ -200,7 +200,7 @@ struct hlo_region {
     hlo_op op;
 };
 
-sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out)
+hlo_region *hlo_region_open(hlo_ev *e, const hlo_comp *c)
 {
     hlo_region *r = sd_arena_new(e->keep, hlo_region);
 
@@ -216,8 +216,7 @@ sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out)
         if (!hlo_passes_on(x))
             r->val[i] = hlo_value_make(e->keep, x->shape);
     }
-    *out = r;
-    return NULL;
+    return r;
 }
 
 bool hlo_region_op(const hlo_region *r, hlo_op *op)

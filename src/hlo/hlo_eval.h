@@ -55,7 +55,7 @@ sd_status hlo_eval_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
 
 /* A computation on scalars, run many times. */
 typedef struct hlo_region hlo_region;
-sd_status hlo_region_open(hlo_ev *e, const hlo_comp *c, hlo_region **out);
+hlo_region *hlo_region_open(hlo_ev *e, const hlo_comp *c);
 /* arg: elements; result: where to put them, not among the arguments. */
 sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
                          void *const *result);

@@ -9,11 +9,6 @@
 
 enum { MOST_SWEEPS = 100, MOST_STEPS = 60 };
 
-static long double size_of(hlo_wide x)
-{
-    return fabsl(creall(x)) + fabsl(cimagl(x));
-}
-
 static hlo_wide *identity(sd_arena *a, int64_t n)
 {
     hlo_wide *q = sd_arena_array(a, hlo_wide, n * n + 1);
@@ -104,37 +99,21 @@ static void order(long double *w, int64_t n, long double sign, hlo_wide *u,
         t = w[i];
         w[i] = w[best];
         w[best] = t;
-        for (int64_t k = 0; k < rows; k++) {
-            hlo_wide x = u[k * n + i];
-
-            u[k * n + i] = u[k * n + best];
-            u[k * n + best] = x;
-        }
-        for (int64_t k = 0; v && k < n; k++) {
-            hlo_wide x = v[k * n + i];
-
-            v[k * n + i] = v[k * n + best];
-            v[k * n + best] = x;
-        }
+        hlo_la_swap(u + i, u + best, rows, n);
+        if (v)
+            hlo_la_swap(v + i, v + best, n, n);
     }
 }
 
 void hlo_la_eigh(hlo_la *l)
 {
     int64_t n = l->c->n;
-    hlo_wide *a = sd_arena_array(l->a, hlo_wide, n * n + 1);
+    hlo_wide *a = hlo_la_hermitian(l, l->c->attr[0]);
     hlo_wide *v = identity(l->a, n);
     long double *w = sd_arena_array(l->a, long double, n + 1);
 
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++) {
-            bool in = l->c->attr[0] ? i > j : i < j;
-
-            a[i * n + j] = i == j ? creall(l->in[0][i * n + i])
-                           : in   ? l->in[0][i * n + j]
-                                  : conjl(l->in[0][j * n + i]);
-            l->failed |= !isfinite(cabsl(a[i * n + j]));
-        }
+    for (int64_t i = 0; i < n * n; i++)
+        l->failed |= !isfinite(cabsl(a[i]));
     if (l->failed)
         return;
     for (int k = 0; k < MOST_SWEEPS && sweep(a, v, n); k++)
@@ -359,7 +338,7 @@ static void take_shifts(const schur *s, int64_t hi, int turn, hlo_wide *sum,
 {
     int64_t n = s->n;
     const hlo_wide *h = s->h + (hi - 1) * n + hi - 1;
-    long double odd = size_of(h[n]);
+    long double odd = hlo_la_size(h[n]);
 
     if (s->real) {
         *sum = h[0] + h[n + 1];
@@ -415,9 +394,9 @@ static bool is_small(const schur *s, int64_t i)
 {
     int64_t n = s->n;
     long double by =
-        size_of(s->h[i * n + i]) + size_of(s->h[(i - 1) * n + i - 1]);
+        hlo_la_size(s->h[i * n + i]) + hlo_la_size(s->h[(i - 1) * n + i - 1]);
 
-    return size_of(s->h[i * n + i - 1]) <=
+    return hlo_la_size(s->h[i * n + i - 1]) <=
            LDBL_EPSILON * (by > 0 ? by : LDBL_MIN / LDBL_EPSILON);
 }
 
@@ -529,7 +508,7 @@ static void triangle_vector(const schur *s, int64_t j, bool right, hlo_wide *x)
     long double least = 0;
 
     for (int64_t i = 0; i < n * n; i++)
-        least = fmaxl(least, size_of(t[i]));
+        least = fmaxl(least, hlo_la_size(t[i]));
     least = fmaxl(least * LDBL_EPSILON, LDBL_MIN);
     for (int64_t i = 0; i < n; i++)
         x[i] = i == j;
@@ -543,7 +522,7 @@ static void triangle_vector(const schur *s, int64_t j, bool right, hlo_wide *x)
             if (right ? c > i && c <= j : c >= j && c < i)
                 sum += right ? t[i * n + c] * x[c] : conjl(t[c * n + i]) * x[c];
         by = t[i * n + i] - t[j * n + j];
-        if (size_of(by) < least)
+        if (hlo_la_size(by) < least)
             by = least;
         x[i] = -sum / (right ? by : conjl(by));
     }

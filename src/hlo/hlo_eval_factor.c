@@ -91,14 +91,13 @@ void hlo_la_qr(hlo_la *l)
         l->out[1][j] = reduce_column(a, m, n, j, j);
 }
 
-static void swap_columns(hlo_wide *a, int64_t m, int64_t n, int64_t x,
-                         int64_t y)
+void hlo_la_swap(hlo_wide *x, hlo_wide *y, int64_t n, int64_t step)
 {
-    for (int64_t i = 0; i < m; i++) {
-        hlo_wide t = a[i * n + x];
+    for (int64_t i = 0; i < n; i++) {
+        hlo_wide t = x[i * step];
 
-        a[i * n + x] = a[i * n + y];
-        a[i * n + y] = t;
+        x[i * step] = y[i * step];
+        y[i * step] = t;
     }
 }
 
@@ -132,14 +131,14 @@ void hlo_la_geqp3(hlo_la *l)
         at[j] = j + 1;
     for (int64_t j = 0; j < n; j++)
         if (l->in[1][j] != 0) {
-            swap_columns(a, m, n, j, fixed);
-            swap_columns(at, 1, n, j, fixed++);
+            hlo_la_swap(a + j, a + fixed, m, n);
+            hlo_la_swap(at + j, at + fixed++, 1, 1);
         }
     for (int64_t j = 0; j < SD_MIN(m, n); j++) {
         int64_t best = j < fixed ? j : longest(a, m, n, j);
 
-        swap_columns(a, m, n, j, best);
-        swap_columns(at, 1, n, j, best);
+        hlo_la_swap(a + j, a + best, m, n);
+        hlo_la_swap(at + j, at + best, 1, 1);
         l->out[2][j] = reduce_column(a, m, n, j, j);
     }
 }
@@ -194,8 +193,7 @@ void hlo_la_hessenberg(hlo_la *l)
     }
 }
 
-/* The whole matrix of which one triangle counts. */
-static hlo_wide *hermitian(hlo_la *l, bool lower)
+hlo_wide *hlo_la_hermitian(hlo_la *l, bool lower)
 {
     int64_t n = l->c->n;
     hlo_wide *a = copy_of(l, l->in[0], n * n);
@@ -218,7 +216,8 @@ void hlo_la_tridiagonal(hlo_la *l)
 {
     int64_t n = l->c->n;
     bool lower = l->c->attr[0];
-    hlo_wide *a = hermitian(l, lower), *x = copy_of(l, a, n), *out = l->out[0];
+    hlo_wide *a = hlo_la_hermitian(l, lower), *x = copy_of(l, a, n),
+             *out = l->out[0];
 
     memcpy(out, l->in[0], sizeof *out * (size_t)(n * n));
     for (int64_t k = 0; k + 1 < n; k++) {
@@ -252,22 +251,6 @@ void hlo_la_tridiagonal(hlo_la *l)
 
 /* ---- elimination ---- */
 
-/* By |re| + |im|, as BLAS has it. */
-static long double size_of(hlo_wide x)
-{
-    return fabsl(creall(x)) + fabsl(cimagl(x));
-}
-
-static void swap_rows(hlo_wide *a, int64_t n, int64_t x, int64_t y)
-{
-    for (int64_t j = 0; j < n; j++) {
-        hlo_wide t = a[x * n + j];
-
-        a[x * n + j] = a[y * n + j];
-        a[y * n + j] = t;
-    }
-}
-
 /* In place; pivot[j]: the row that was swapped with row j.  False: a pivot is
  * zero. */
 static bool eliminate(hlo_wide *a, int64_t m, int64_t n, hlo_wide *pivot)
@@ -278,10 +261,10 @@ static bool eliminate(hlo_wide *a, int64_t m, int64_t n, hlo_wide *pivot)
         int64_t best = j;
 
         for (int64_t i = j + 1; i < m; i++)
-            if (size_of(a[i * n + j]) > size_of(a[best * n + j]))
+            if (hlo_la_size(a[i * n + j]) > hlo_la_size(a[best * n + j]))
                 best = i;
         pivot[j] = best;
-        swap_rows(a, n, j, best);
+        hlo_la_swap(a + j * n, a + best * n, n, 1);
         if (a[j * n + j] == 0) {
             regular = false;
             continue;
@@ -304,7 +287,8 @@ void hlo_la_lu(hlo_la *l)
     for (int64_t i = 0; i < m; i++)
         l->out[2][i] = i;
     for (int64_t j = 0; j < SD_MIN(m, n); j++)
-        swap_rows(l->out[2], 1, j, (int64_t)creall(l->out[1][j]));
+        hlo_la_swap(l->out[2] + j, l->out[2] + (int64_t)creall(l->out[1][j]), 1,
+                    1);
 }
 
 /* x of a x = b, both overwritten; b: n x p.  False: a pivot is zero. */
@@ -314,7 +298,7 @@ static bool solve(hlo_la *l, hlo_wide *a, hlo_wide *b, int64_t n, int64_t p)
     bool regular = eliminate(a, n, n, pivot);
 
     for (int64_t i = 0; i < n; i++)
-        swap_rows(b, p, i, (int64_t)creall(pivot[i]));
+        hlo_la_swap(b + i * p, b + (int64_t)creall(pivot[i]) * p, p, 1);
     for (int64_t c = 0; c < p; c++) {
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < i; j++)
@@ -405,7 +389,7 @@ void hlo_la_call_cholesky(hlo_la *l)
             x[i * n + j] = v;
             x[j * n + i] = conjl(v);
         }
-    a = hermitian(l, lower);
+    a = hlo_la_hermitian(l, lower);
     good = cholesky(a, n);
     for (int64_t i = 0; i < n; i++)
         good &= isfinite(creall(a[i * n + i]));

@@ -169,8 +169,8 @@ sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 
     if (in->op == HLO_COLLECTIVE_PERMUTE)
         return permute(in, g, &c);
-    if (in->ncomp && (st = hlo_region_open(e, in->comp[0], &t.region)))
-        return st;
+    if (in->ncomp)
+        t.region = hlo_region_open(e, in->comp[0]);
     for (int64_t i = 0; i < c.ngroup; i++) {
         t.who = c.groups + i * c.group_size;
         for (t.n = c.group_size; t.n > 0 && t.who[t.n - 1] < 0;)

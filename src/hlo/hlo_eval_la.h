@@ -6,12 +6,20 @@
 #include "hlo_eval.h"
 #include "hlo_linalg.h"
 
+#include <math.h>
+
 typedef struct {
     const hlo_linalg *c;
     sd_arena *a;                 /* lives for this matrix */
     hlo_wide *in[4], *out[4];    /* out: zeroed; NULL: not asked for */
     bool failed;                 /* floating results become NaN */
 } hlo_la;
+
+/* By |re| + |im|, as BLAS has it. */
+static inline long double hlo_la_size(hlo_wide x)
+{
+    return fabsl(creall(x)) + fabsl(cimagl(x));
+}
 
 /* ---- hlo_eval_factor.c ---- */
 
@@ -25,6 +33,11 @@ void hlo_la_apply_left(const hlo_wide *v, int64_t step, hlo_wide tau,
                        hlo_wide *to, int64_t rows, int64_t cols, int64_t ld);
 void hlo_la_apply_right(const hlo_wide *v, int64_t step, hlo_wide tau,
                         hlo_wide *to, int64_t rows, int64_t cols, int64_t ld);
+
+/* Exchanges n elements, `step` apart. */
+void hlo_la_swap(hlo_wide *x, hlo_wide *y, int64_t n, int64_t step);
+/* The whole of the first operand, of which one triangle counts. */
+hlo_wide *hlo_la_hermitian(hlo_la *l, bool lower);
 
 void hlo_la_lu(hlo_la *);
 void hlo_la_qr(hlo_la *);

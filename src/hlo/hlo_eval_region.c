@@ -20,17 +20,14 @@ typedef struct {
     const hlo_value *init;
 } reducer;
 
-static sd_status reducer_init(reducer *r, hlo_ev *e, const hlo_comp *c, int n,
-                              const hlo_value *init)
+static void reducer_init(reducer *r, hlo_ev *e, const hlo_comp *c, int n,
+                         const hlo_value *init)
 {
-    sd_status st;
-    sd_kind k;
+    sd_dtype t = init[0].shape->dtype;
+    sd_kind k = sd_dtype_kind(t);
 
-    *r = (reducer){.e = e, .n = n, .init = init};
-    if ((st = hlo_region_open(e, c, &r->region)))
-        return st;
-    r->t = init[0].shape->dtype;
-    k = sd_dtype_kind(r->t);
+    *r = (reducer){.e = e, .n = n, .init = init, .t = t};
+    r->region = hlo_region_open(e, c);
     r->wide = n == 1 && (k == SD_K_FLOAT || k == SD_K_COMPLEX) &&
               hlo_region_op(r->region, &r->op) &&
               (r->op == HLO_ADD || r->op == HLO_MULTIPLY);
@@ -42,7 +39,6 @@ static sd_status reducer_init(reducer *r, hlo_ev *e, const hlo_comp *c, int n,
         r->arg[i] = r->acc[i];
         r->to[i] = r->next[i];
     }
-    return NULL;
 }
 
 static void reducer_start(reducer *r)
@@ -124,8 +120,7 @@ sd_status hlo_eval_reduce(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     }
     if (sd_shape_count(hlo_result_at(out, 0)->shape) == 0)
         return NULL;
-    if ((st = reducer_init(&r, e, in->comp[0], n, arg + n)))
-        return st;
+    reducer_init(&r, e, in->comp[0], n, arg + n);
     do {
         int64_t rx[SD_MAX_RANK] = {0}, base = 0;
 
@@ -188,8 +183,7 @@ static sd_status reduce_window(hlo_ev *e, const hlo_inst *in,
 
     if (sd_shape_count(to) == 0)
         return NULL;
-    if ((st = reducer_init(&r, e, in->comp[0], n, arg + n)))
-        return st;
+    reducer_init(&r, e, in->comp[0], n, arg + n);
     hlo_strides(s, stride);
     window_sizes(in, size);
     do {
@@ -251,9 +245,8 @@ static sd_status select_and_scatter(hlo_ev *e, const hlo_inst *in,
         memcpy(hlo_at_elem(out, k), arg[2].data, size);
     if (sd_shape_count(src) == 0)
         return NULL;
-    if ((st = hlo_region_open(e, in->comp[0], &select)) ||
-        (st = hlo_region_open(e, in->comp[1], &scatter)))
-        return st;
+    select = hlo_region_open(e, in->comp[0]);
+    scatter = hlo_region_open(e, in->comp[1]);
     hlo_strides(s, stride);
     do {
         if ((st = pick(e, select, in, &arg[0], stride, ix, &at)))
@@ -303,8 +296,7 @@ sd_status hlo_eval_scan(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
     if (count == 0)
         return NULL;
-    if ((st = reducer_init(&r, e, in->comp[0], n, arg + n)))
-        return st;
+    reducer_init(&r, e, in->comp[0], n, arg + n);
     for (int64_t k = 0; k < count / len; k++) {
         int64_t at = line_start(s, d, k, &step);
 
@@ -328,11 +320,9 @@ sd_status hlo_eval_map(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 {
     const void **x = sd_arena_array(e->arena, const void *, in->narg);
     int64_t n = sd_shape_count(out->shape);
-    hlo_region *r;
+    hlo_region *r = hlo_region_open(e, in->comp[0]);
     sd_status st;
 
-    if ((st = hlo_region_open(e, in->comp[0], &r)))
-        return st;
     for (int64_t i = 0; i < n; i++) {
         void *to = hlo_at_elem(out, i);
 
@@ -437,12 +427,11 @@ sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
     const sd_shape *s = x->shape;
     int64_t count = sd_shape_count(s), len = s->rank ? s->dim[d] : 1;
     sorter so = {.e = e, .x = x, .n = n};
-    sd_status st;
 
     if (count == 0)
         return NULL;
-    if (less && (st = hlo_region_open(e, less, &so.less)))
-        return st;
+    if (less)
+        so.less = hlo_region_open(e, less);
     so.pair = sd_arena_array(e->arena, const void *, 2 * n);
     int64_t *at = sd_arena_array(e->arena, int64_t, len);
     int64_t *tmp = sd_arena_array(e->arena, int64_t, len);

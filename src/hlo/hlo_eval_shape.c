@@ -355,8 +355,7 @@ sd_status hlo_eval_scatter(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     }
     if (sd_shape_count(u) == 0)
         return NULL;
-    if ((st = hlo_region_open(e, in->comp[0], &r)))
-        return st;
+    r = hlo_region_open(e, in->comp[0]);
     hlo_strides(s, stride);
     do {
         int64_t at = 0;

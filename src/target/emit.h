@@ -261,6 +261,7 @@ LLVMValueRef emit_over(emit *e, LLVMValueRef x, int64_t by); /* of what is not *
 LLVMValueRef emit_rest(emit *e, LLVMValueRef x, int64_t by); /* negative */
 LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y); /* signed */
 LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef emit_larger(emit *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v);
 LLVMValueRef emit_fp_like(LLVMValueRef like, double v);
 LLVMValueRef emit_bool(emit *e, bool v);
@@ -528,7 +529,8 @@ void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);
 void emit_park_write(emit *e, const plan_node *n, int copy);
 emit_value emit_park_read(emit *e, const plan_node *n, int copy);
-/* Byte `plus` of area number `area`. */
+/* A byte of e->local; byte `plus` of area number `area`. */
+LLVMValueRef emit_local(emit *e, LLVMValueRef byte);
 LLVMValueRef emit_area(emit *e, int area, size_t plus);
 emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t,
                     int narg, const emit_value *arg, const sd_dtype *arg_t);

@@ -20,9 +20,7 @@ typedef struct {
 
 static LLVMValueRef area(emit *e, size_t at)
 {
-    LLVMValueRef off = emit_i64(e, (int64_t)at);
-
-    return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
+    return emit_local(e, emit_i64(e, (int64_t)at));
 }
 
 /* The same before all loops, for emit_go. */
@@ -211,7 +209,7 @@ static void put_y_turned(emit *e, void *ctx)
     }
     emit_turn(e, v, e->w);
     for (int i = 0; i < e->w; i++) {
-        at = LLVMBuildNSWAdd(e->b, k, emit_si(e, i), "");
+        at = emit_add(e, k, emit_si(e, i));
         emit_mem_write(e, b->y->dtype, area(e, b->y_at), place_y(e, b, at, n),
                        (emit_value){v[i], NULL});
     }
@@ -306,9 +304,8 @@ static void turn_along(block *t, const int *axis, int n)
     x->n = e->w;
     x->step = 1;
     for (int c = 1; c < e->w; c++)
-        x->mask[c] = LLVMBuildICmp(
-            e->b, LLVMIntSLT, emit_position(e, *axis, c * x->stride, false), to,
-            "");
+        x->mask[c] =
+            emit_below(e, emit_position(e, *axis, c * x->stride, false), to);
     run_along(t, chain, add_axes(t, chain, 0, plan_block_chain(t->b)),
               put_y_turned);
     emit_axis_close(e, *axis, &l);
@@ -517,18 +514,16 @@ static void run_chains(block *t)
     emit_loop_open(e, &l, emit_si(e, 0), end, chunk);
     emit_level_open(e, pre);
     t->k0 = l.at;
-    t->k1 = LLVMBuildNSWAdd(e->b, l.at, emit_si(e, chunk), "");
+    t->k1 = emit_add(e, l.at, emit_si(e, chunk));
     if (all % chunk)
-        t->k1 = LLVMBuildSelect(e->b,
-                                LLVMBuildICmp(e->b, LLVMIntSLT, t->k1, end, ""),
-                                t->k1, end, "");
+        t->k1 = emit_smaller(e, t->k1, end);
     is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
     t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
     t->depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
                                emit_si(e, plan_extent(e->k, b->k_in)), "");
-    t->words = LLVMBuildUDiv(
-        e->b, LLVMBuildNSWAdd(e->b, t->depth, emit_si(e, unit * depth - 1), ""),
-        emit_si(e, unit * depth), "");
+    t->words =
+        LLVMBuildUDiv(e->b, emit_add(e, t->depth, emit_si(e, unit * depth - 1)),
+                      emit_si(e, unit * depth), "");
     t->words = LLVMBuildNSWMul(e->b, t->words, emit_si(e, unit), "");
     copy_y(t);
     if (by_words(t))

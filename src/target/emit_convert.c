@@ -244,7 +244,7 @@ static LLVMValueRef f32_odd_of_int(emit *e, LLVMValueRef x, bool is_signed)
     LLVMValueRef arg[2];
 
     if (is_signed) {
-        neg = LLVMBuildICmp(e->b, LLVMIntSLT, x, zero, "");
+        neg = emit_below(e, x, zero);
         mag = emit_select(e, neg, LLVMBuildNeg(e->b, x, ""), x);
     }
     arg[0] = mag;

@@ -64,9 +64,7 @@ static void call_item(caller *c, LLVMValueRef item, LLVMValueRef lid)
             LLVMBuildSub(e->b, emit_i64(e, c->c->items), item, "");
         LLVMValueRef each = emit_i64(e, c->c->each);
 
-        pass(c, LLVMBuildSelect(e->b,
-                                LLVMBuildICmp(e->b, LLVMIntSLT, left, each, ""),
-                                left, each, ""));
+        pass(c, emit_smaller(e, left, each));
     }
     for (int i = 0; i < c->c->nint; i++)
         pass(c, emit_i64(e, c->c->at[i]));
@@ -99,10 +97,8 @@ static void gpu_call(caller *c)
     item = LLVMBuildAdd(e->b, item, lid, "");
     work = emit_block(e, "item");
     done = emit_block(e, "done");
-    LLVMBuildCondBr(
-        e->b,
-        LLVMBuildICmp(e->b, LLVMIntSLT, item, emit_i64(e, c->c->items), ""),
-        work, done);
+    LLVMBuildCondBr(e->b, emit_below(e, item, emit_i64(e, c->c->items)), work,
+                    done);
     LLVMPositionBuilderAtEnd(e->b, work);
     call_item(c, item, lid);
     LLVMBuildBr(e->b, done);

@@ -54,9 +54,7 @@ static void for_all(digits *d, some f)
 
 static LLVMValueRef area(digits *d, size_t at)
 {
-    LLVMValueRef off = emit_i64(d->e, (int64_t)at);
-
-    return LLVMBuildGEP2(d->e->b, d->e->i8, d->e->local, &off, 1, "");
+    return emit_local(d->e, emit_i64(d->e, (int64_t)at));
 }
 
 static LLVMValueRef get(digits *d, sd_dtype t, LLVMValueRef p, LLVMValueRef i)

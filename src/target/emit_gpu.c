@@ -49,7 +49,7 @@ void emit_begin_gpu(emit *e)
     emit_start_function(e);
     e->lid = number(e, EMIT_ITEM);
     e->first = number(e, EMIT_GROUP);
-    e->last = LLVMBuildAdd(e->b, e->first, emit_si(e, 1), "");
+    e->last = emit_plus(e, e->first, 1);
     for (int i = 0; i < e->k->nslot; i++)
         e->slot[i] = LLVMGetParam(e->fn, (unsigned)i);
     if (e->k->local_bytes)

@@ -370,7 +370,7 @@ LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
     LLVMValueRef off =
         emit_mad(e, turn, (int64_t)g->b->buffer, emit_si(e, (int64_t)at));
 
-    off = LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
+    off = emit_local(e, off);
     return LLVMBuildGEP2(e->b, t, off, &index, 1, "");
 }
 

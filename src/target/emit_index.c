@@ -81,13 +81,12 @@ LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec)
     int64_t d = emit_distance(e, axis, copy);
 
     if (d)
-        v = LLVMBuildNSWAdd(e->b, v, emit_si(e, d), "");
+        v = emit_add(e, v, emit_si(e, d));
     if (!vec)
         return v;
     if (e->vi != e->si)
         v = LLVMBuildTrunc(e->b, v, e->vi, "");
-    return LLVMBuildNSWAdd(e->b, emit_splat(e, v, e->w),
-                           emit_iota(e, e->vi, e->w), "");
+    return emit_add(e, emit_splat(e, v, e->w), emit_iota(e, e->vi, e->w));
 }
 
 /* To the integer type of scalar or vector positions. */
@@ -128,7 +127,7 @@ static LLVMValueRef divide(emit *e, const plan_expr *x, LLVMValueRef a)
         return up ? LLVMBuildAShr(e->b, a, by, "")
                   : LLVMBuildLShr(e->b, a, by, "");
     if (up)
-        a = LLVMBuildNSWAdd(e->b, a, emit_int_like(a, up), "");
+        a = emit_add(e, a, emit_int_like(a, up));
     v = LLVMBuildUDiv(e->b, a, emit_int_like(a, x->c), "");
     return up ? LLVMBuildNSWSub(e->b, v, emit_int_like(a, up / x->c), "") : v;
 }
@@ -140,7 +139,7 @@ static LLVMValueRef remain(emit *e, const plan_expr *x, LLVMValueRef a)
     if ((x->c & (x->c - 1)) == 0)
         return LLVMBuildAnd(e->b, a, emit_int_like(a, x->c - 1), "");
     if (up)
-        a = LLVMBuildNSWAdd(e->b, a, emit_int_like(a, up), "");
+        a = emit_add(e, a, emit_int_like(a, up));
     return LLVMBuildURem(e->b, a, emit_int_like(a, x->c), "");
 }
 
@@ -149,7 +148,7 @@ static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
 {
     switch (x->kind) {
     case PX_ADD:
-        return LLVMBuildNSWAdd(e->b, a, b, "");
+        return emit_add(e, a, b);
     case PX_MUL:
         return LLVMBuildNSWMul(e->b, a, emit_int_like(a, x->c), "");
     case PX_DIV:
@@ -255,7 +254,7 @@ void emit_go(emit *e, const emit_terms *s, sd_dtype part, LLVMValueRef *p,
     }
     *at = emit_si(e, 0);
     for (; i < s->n; i++)
-        *at = LLVMBuildNSWAdd(e->b, *at, s->at[i].v, "");
+        *at = emit_add(e, *at, s->at[i].v);
     if (s->plus)
         *p = emit_element(e, part, *p, emit_si(e, s->plus));
 }
@@ -355,7 +354,7 @@ static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
     }
     if (low)
         return LLVMBuildICmp(e->b, LLVMIntSGE, x, emit_int_like(x, g->lo), "");
-    return LLVMBuildICmp(e->b, LLVMIntSLT, x, emit_int_like(x, g->hi), "");
+    return emit_below(e, x, emit_int_like(x, g->hi));
 }
 
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,

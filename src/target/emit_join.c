@@ -47,7 +47,7 @@ static void lanes_to_area(emit *e, const plan_node *n, emit_value **v)
     LLVMValueRef at = LLVMBuildMul(e->b, e->lid, emit_si(e, e->k->vector), "");
 
     for (int j = 0; j < e->k->vector; j++)
-        emit_to_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
+        emit_to_area(e, n, emit_plus(e, at, j), v[j]);
 }
 
 static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
@@ -58,7 +58,7 @@ static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
     LLVMValueRef at = LLVMBuildAdd(e->b, row, first, "");
 
     for (int j = 0; j < e->k->vector; j++)
-        emit_of_area(e, n, LLVMBuildAdd(e->b, at, emit_si(e, j), ""), v[j]);
+        emit_of_area(e, n, emit_plus(e, at, j), v[j]);
 }
 
 /* Halving in local memory. */
@@ -83,7 +83,7 @@ static void halve_in_area(emit *e, const plan_node *n, int lanes,
         c = emit_below(e, own, emit_si(e, SD_MIN(have - h, (int64_t)h)));
         no = emit_when(e, c);
         lanes_of_area(e, n, own, x);
-        lanes_of_area(e, n, LLVMBuildAdd(e->b, own, emit_si(e, h), ""), y);
+        lanes_of_area(e, n, emit_plus(e, own, h), y);
         for (int j = 0; j < w; j++)
             emit_join_body(e, n, x[j], y[j], NULL);
         lanes_to_area(e, n, x);
@@ -118,9 +118,7 @@ static void halve_by_shuffles(emit *e, const plan_node *n, emit_value **v,
         if (have <= h)
             continue;
         from = LLVMBuildAdd(e->b, at, LLVMConstInt(e->i32, (unsigned)d, 0), "");
-        on = have >= 2 * h ? NULL
-                           : LLVMBuildICmp(e->b, LLVMIntSLT, own,
-                                           emit_si(e, have - h), "");
+        on = have >= 2 * h ? NULL : emit_below(e, own, emit_si(e, have - h));
         for (int j = 0; j < w; j++) {
             for (int o = 0; o < n->nout; o++)
                 y[o] = emit_from_item(e, v[j][o], from);
@@ -216,10 +214,8 @@ static LLVMValueRef join_far(emit *e, const plan_node *n, emit_value **v,
     lanes_of_area(e, n, own, v);
     if (have <= half)
         return own;
-    lanes_of_area(e, n, LLVMBuildAdd(e->b, own, emit_si(e, half), ""), to);
-    on = have >= 2 * half ? NULL
-                          : LLVMBuildICmp(e->b, LLVMIntSLT, own,
-                                          emit_si(e, have - half), "");
+    lanes_of_area(e, n, emit_plus(e, own, half), to);
+    on = have >= 2 * half ? NULL : emit_below(e, own, emit_si(e, have - half));
     emit_join_body(e, n, v[0], y, on);
     return own;
 }

@@ -22,10 +22,7 @@ static void outer(nest *t, int i);
 
 static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
 {
-    LLVMValueRef y = emit_int_like(x, limit);
-
-    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, y, ""), x,
-                           y, "");
+    return emit_smaller(e, x, emit_int_like(x, limit));
 }
 
 /* ---- outer loops ---- */
@@ -79,9 +76,9 @@ static void outer_unroll(nest *t, int i)
     if (!whole && early)
         e->axis[a].at = min_of(e, l.at, x->extent - n);
     for (int c = 1; !whole && !early && c < n; c++)
-        e->axis[a].mask[c] = LLVMBuildICmp(
-            e->b, LLVMIntSLT, emit_position(e, a, c * e->axis[a].stride, false),
-            t->range[a].hi, "");
+        e->axis[a].mask[c] =
+            emit_below(e, emit_position(e, a, c * e->axis[a].stride, false),
+                       t->range[a].hi);
     outer(t, i + 1);
     emit_axis_close(e, a, &l);
 }
@@ -99,8 +96,7 @@ static void lane_steps(emit *e, range r, int copies, bool masked,
         LLVMValueRef end =
             e->vi == e->si ? r.hi : LLVMBuildTrunc(e->b, r.hi, e->vi, "");
 
-        e->axis[e->lane].mask[0] =
-            LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_splat(e, end, e->w), "");
+        e->axis[e->lane].mask[0] = emit_below(e, at, emit_splat(e, end, e->w));
     }
     body(e, ctx);
     emit_axis_close(e, e->lane, &l);
@@ -166,8 +162,7 @@ static void not_valid_before(emit *e, LLVMValueRef at, LLVMValueRef first)
 static void not_valid_from(emit *e, LLVMValueRef at, int64_t end)
 {
     e->item_valid =
-        emit_and(e, e->item_valid,
-                 LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, end), ""));
+        emit_and(e, e->item_valid, emit_below(e, at, emit_si(e, end)));
 }
 
 /* Every work item takes every step: one past the end computes at another's
@@ -183,13 +178,13 @@ static LLVMValueRef item_position(emit *e, LLVMValueRef from)
     LLVMValueRef own = emit_item_start(e), at;
 
     if (divides(&e->k->axis[e->lane], all))
-        return LLVMBuildNSWAdd(e->b, from, own, "");
+        return emit_add(e, from, own);
     if (extent >= all) {
-        at = LLVMBuildNSWAdd(e->b, min_of(e, from, extent - all), own, "");
+        at = emit_add(e, min_of(e, from, extent - all), own);
         not_valid_before(e, at, from);
         return at;
     }
-    at = LLVMBuildNSWAdd(e->b, from, own, "");
+    at = emit_add(e, from, own);
     not_valid_from(e, at, extent);
     return min_of(e, at, extent - e->k->vector);
 }
@@ -226,7 +221,7 @@ static void outer_crowd(nest *t, int i)
     bool partly = x->extent % x->tile, several = x->copies > 1;
 
     at = several && partly ? min_of(e, lo, x->extent - x->tile) : lo;
-    at = LLVMBuildNSWAdd(e->b, at, e->row, "");
+    at = emit_add(e, at, e->row);
     if (!several && partly) {
         not_valid_from(e, at, x->extent);
         at = min_of(e, at, x->extent - 1);
@@ -281,11 +276,6 @@ static void stretch_steps(emit *e, range r, bool whole, inside *in)
     lane_steps(e, r, 1, true, go_inside, in);
 }
 
-static LLVMValueRef larger(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
-}
-
 typedef struct {
     range r; /* what the tile has of it */
     int64_t n; /* all positions */
@@ -330,8 +320,8 @@ static void each_stretch(nest *t, int i)
         plan_within in = {outside, c->axis, s->from, end, extent};
         part p = {.n = end - s->from, .known = s->known};
 
-        p.r.lo = larger(e, r.lo, emit_si(e, s->from));
-        p.r.hi = larger(e, p.r.lo, emit_smaller(e, r.hi, emit_si(e, end)));
+        p.r.lo = emit_larger(e, r.lo, emit_si(e, s->from));
+        p.r.hi = emit_larger(e, p.r.lo, emit_smaller(e, r.hi, emit_si(e, end)));
         e->within = s->known ? &in : outside;
         plan_look(e->k, e->within, e->answer, e->wanted);
         t->cut = s->inside;
@@ -473,8 +463,7 @@ static void decode_tile(nest *n, LLVMValueRef t)
         count = emit_si(e, tiles);
         i = LLVMBuildURem(e->b, t, count, "");
         t = LLVMBuildUDiv(e->b, t, count, "");
-        n->range[a] =
-            tile_range(e, x, i, LLVMBuildAdd(e->b, i, emit_si(e, 1), ""));
+        n->range[a] = tile_range(e, x, i, emit_plus(e, i, 1));
     }
 }
 

@@ -84,8 +84,7 @@ void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
         enter = emit_block(e, "enter");
         LLVMBuildBr(e->b, enter);
         LLVMPositionBuilderAtEnd(e->b, enter);
-        LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, from, to, ""),
-                        l->body, l->exit);
+        LLVMBuildCondBr(e->b, emit_below(e, from, to), l->body, l->exit);
     }
     LLVMPositionBuilderAtEnd(e->b, l->body);
     l->at = from;
@@ -103,9 +102,8 @@ void emit_loop_close(emit *e, emit_loop *l)
     if (l->once) {
         LLVMBuildBr(e->b, l->exit);
     } else {
-        next = LLVMBuildNSWAdd(e->b, l->at, emit_int_like(l->at, l->step), "");
-        LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, l->to, ""),
-                        l->body, l->exit);
+        next = emit_add(e, l->at, emit_int_like(l->at, l->step));
+        LLVMBuildCondBr(e->b, emit_below(e, next, l->to), l->body, l->exit);
         LLVMAddIncoming(l->at, &next, &here, 1);
     }
     LLVMPositionBuilderAtEnd(e->b, l->exit);

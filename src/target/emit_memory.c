@@ -52,7 +52,7 @@ static bool go_where_known(emit *e, const plan_node *n, emit_span *a)
         return false;
     a->at = to->at[n->id];
     if (a->mask)
-        a->at = LLVMBuildNSWAdd(e->b, a->at, to->by[n->id], "");
+        a->at = emit_add(e, a->at, to->by[n->id]);
     else
         a->p = emit_element(e, a->part, a->p, to->by[n->id]);
     return true;
@@ -156,9 +156,7 @@ static void prefetch(emit *e, const plan_node *n, const emit_span *a)
         !plan_expr_stride(n->off, e->ahead_axis, &s) ||
         s * (int64_t)sd_dtype_bytes(a->t) < 1024)
         return;
-    arg[0] =
-        emit_element(e, a->part, a->p,
-                     LLVMBuildAdd(e->b, a->at, emit_si(e, s * e->ahead), ""));
+    arg[0] = emit_element(e, a->part, a->p, emit_plus(e, a->at, s * e->ahead));
     emit_intrinsic(e, "llvm.prefetch", LLVMTypeOf(arg[0]), arg, 4);
 }
 
@@ -417,11 +415,15 @@ void emit_scatter(emit *e, const plan_node *n, int copy)
 
 /* ---- parked values ---- */
 
+LLVMValueRef emit_local(emit *e, LLVMValueRef byte)
+{
+    return LLVMBuildGEP2(e->b, e->i8, e->local, &byte, 1, "");
+}
+
 LLVMValueRef emit_area(emit *e, int area, size_t plus)
 {
-    LLVMValueRef off = emit_i64(e, (int64_t)(e->k->area[area].offset + plus));
-
-    return LLVMBuildGEP2(e->b, e->i8, e->local, &off, 1, "");
+    return emit_local(e,
+                      emit_i64(e, (int64_t)(e->k->area[area].offset + plus)));
 }
 
 /* Row-major over the inner axes that it varies on; and how many there are. */

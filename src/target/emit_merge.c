@@ -12,11 +12,6 @@ typedef struct {
     LLVMValueRef first;         /* result of the item, in the row */
 } merger;
 
-static LLVMValueRef larger(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
-}
-
 static LLVMValueRef run_length(emit *e)
 {
     const plan_sort *s = e->k->sort;
@@ -49,8 +44,8 @@ static LLVMValueRef count_left(merger *m, LLVMValueRef before)
     emit_item x, y;
     emit_while w;
 
-    a = emit_variable(
-        e, larger(e, LLVMBuildSub(e->b, before, right, ""), emit_si(e, 0)));
+    a = emit_variable(e, emit_larger(e, LLVMBuildSub(e->b, before, right, ""),
+                                     emit_si(e, 0)));
     b = emit_variable(e, emit_smaller(e, before, left));
     w = emit_while_begin(e);
     emit_while_test(e, &w, emit_below(e, emit_get(e, a), emit_get(e, b)));

@@ -47,9 +47,8 @@ static void power_code(emit *e, LLVMTypeRef t, sd_dtype dtype, LLVMValueRef x,
     emit_loop_close(e, &l);
     acc = LLVMBuildLoad2(e->b, t, state[0], "");
     if (sd_is_signed(dtype))
-        acc = emit_select(
-            e, LLVMBuildICmp(e->b, LLVMIntSLT, n, emit_int_like(n, 0), ""),
-            negative_power(e, x, n), acc);
+        acc = emit_select(e, emit_below(e, n, emit_int_like(n, 0)),
+                          negative_power(e, x, n), acc);
     LLVMBuildRet(e->b, acc);
 }
 

@@ -353,8 +353,7 @@ static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
         if (emit_digit(e, copy, a) >= (r->keep >> a & 1 ? own(e, r, a) : 1))
             return NULL;
         if (r->how == PLAN_LANES_ROTATE)
-            v = LLVMBuildICmp(e->b, LLVMIntSLT, e->axis[a].at,
-                              emit_si(e, r->lanes), "");
+            v = emit_below(e, e->axis[a].at, emit_si(e, r->lanes));
         else if (e->axis[a].first)
             v = emit_and(e, v, e->axis[a].first);
     }
@@ -397,15 +396,14 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
     emit_value *part = emit_values(e, r->n->nout);
     emit_loop l;
 
-    n = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, n, group, ""), n,
-                        group, "");
+    n = emit_smaller(e, n, group);
     emit_to_area(e, r->n, e->lid, x);
     emit_barrier(e);
     emit_loop_open(e, &l, emit_si(e, 0), n, r->lanes);
     start = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
     for (int j = 0; j < r->lanes; j++) {
-        at = LLVMBuildAdd(e->b, l.at, emit_si(e, j), "");
-        valid = j ? LLVMBuildICmp(e->b, LLVMIntSLT, at, n, "") : NULL;
+        at = emit_plus(e, l.at, j);
+        valid = j ? emit_below(e, at, n) : NULL;
         f = first ? LLVMBuildAnd(e->b, first, start, "") : NULL;
         emit_of_area(e, r->n, at, part);
         accumulate(e, r, j * e->ncopy + acc, part, valid, f);

@@ -301,6 +301,6 @@ void emit_scatter_in_turns(emit *e, const plan_node *n, int copy)
     emit_loop_open(e, &l, emit_i64(e, 0), emit_i64(e, e->w), AT_ONCE);
     for (int i = 0; i < AT_ONCE; i++)
         for (int c = 0; c < nu; c++)
-            apply(e, n, &u[c], LLVMBuildNSWAdd(e->b, l.at, emit_i64(e, i), ""));
+            apply(e, n, &u[c], emit_add(e, l.at, emit_i64(e, i)));
     emit_loop_close(e, &l);
 }

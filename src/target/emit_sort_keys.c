@@ -29,9 +29,7 @@ typedef struct {
 
 static LLVMValueRef area(keyed *k, size_t offset)
 {
-    LLVMValueRef off = emit_i64(k->e, (int64_t)offset);
-
-    return LLVMBuildGEP2(k->e->b, k->e->i8, k->e->local, &off, 1, "");
+    return emit_local(k->e, emit_i64(k->e, (int64_t)offset));
 }
 
 /* Element i of integers of that type behind p. */
@@ -177,8 +175,7 @@ static LLVMValueRef start_of(keyed *k, LLVMValueRef i)
 
     if (k->s->n % k->w == 0)
         return i;
-    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, i, last, ""),
-                           i, last, "");
+    return emit_smaller(e, i, last);
 }
 
 /* The name of a device function over items of that kind. */
@@ -231,9 +228,8 @@ static void take_block(keyed *k, LLVMValueRef first)
     LLVMValueRef p = area(k, k->at.codes);
     emit_loop l;
 
-    end = LLVMBuildAdd(e->b, first, emit_si(e, PLAN_SORT_BLOCK), "");
-    end = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, end, n, ""),
-                          end, n, "");
+    end = emit_plus(e, first, PLAN_SORT_BLOCK);
+    end = emit_smaller(e, end, n);
     emit_loop_open(e, &l, first, end, k->w);
     i = start_of(k, l.at);
     at = LLVMBuildSub(e->b, i, first, "");

@@ -174,8 +174,7 @@ static LLVMValueRef count_to_end(const pass *p)
                         "");
     close_axis(e, p->plan->end->axis);
     n = emit_smaller(e, n, all);
-    return LLVMBuildSelect(e->b, emit_below(e, n, emit_si(e, 0)), emit_si(e, 0),
-                           n, "");
+    return emit_larger(e, n, emit_si(e, 0));
 }
 
 /* n copies a step, `each` positions a copy, a power of two in all; the last
@@ -199,9 +198,8 @@ static void run_copies_to(pass *p, int i, int n, int64_t each, LLVMValueRef to)
     x->n = n;
     end = each > 1 && e->vi != e->si ? LLVMBuildTrunc(e->b, to, e->vi, "") : to;
     for (int c = 0; c < n; c++)
-        x->mask[c] = LLVMBuildICmp(e->b, LLVMIntSLT,
-                                   emit_position(e, a, c * x->stride, each > 1),
-                                   emit_splat(e, end, (int)each), "");
+        x->mask[c] = emit_below(e, emit_position(e, a, c * x->stride, each > 1),
+                                emit_splat(e, end, (int)each));
     loops(p, i + 1);
     emit_loop_close(e, &l);
     close_axis(e, a);
@@ -229,11 +227,9 @@ static void run_chains(pass *p, int i, int64_t chunk)
 
     emit_loop_open(e, &chain, emit_si(e, 0), emit_si(e, n), chunk);
     emit_level_open(e, pre);
-    end = LLVMBuildNSWAdd(e->b, chain.at, emit_int_like(chain.at, chunk), "");
+    end = emit_add(e, chain.at, emit_int_like(chain.at, chunk));
     if (n % chunk)
-        end = LLVMBuildSelect(
-            e->b, LLVMBuildICmp(e->b, LLVMIntSLT, end, emit_si(e, n), ""), end,
-            emit_si(e, n), "");
+        end = emit_smaller(e, end, emit_si(e, n));
     pre = LLVMGetInsertBlock(e->b);
     emit_loop_open(e, &l, chain.at, end, 1);
     open_at(e, p->axis[i], pre, l.at);
@@ -295,11 +291,11 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
     emit_loop l;
 
     if (!whole)
-        start = from ? LLVMBuildNSWAdd(e->b, start, own, "") : own;
+        start = from ? emit_add(e, start, own) : own;
     e->axis[a].n = n;
     e->axis[a].step = each;
     emit_loop_open(e, &l, start, emit_si(e, to), n / e->k->vector * each);
-    open_at(e, a, pre, whole ? LLVMBuildNSWAdd(e->b, l.at, own, "") : l.at);
+    open_at(e, a, pre, whole ? emit_add(e, l.at, own) : l.at);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, e->axis[a].at, own, "");
     loops(p, i + 1);
     emit_loop_close(e, &l);
@@ -354,7 +350,7 @@ static void run_together(pass *p, int i)
     emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), e->k->group);
     at = LLVMBuildAdd(e->b, l.at, e->lid, "");
     open_at(e, a, pre, at);
-    e->axis[a].mask[0] = LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, n), "");
+    e->axis[a].mask[0] = emit_below(e, at, emit_si(e, n));
     loops(p, i + 1);
     emit_loop_close(e, &l);
     close_axis(e, a);

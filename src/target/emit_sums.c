@@ -126,7 +126,7 @@ emit_value emit_group_sum(emit *e, const plan_node *n, int copy)
         emit_add(e, e->block_n, emit_si(e, emit_digit(e, copy, e->lane)));
     LLVMValueRef area = emit_si(e, (int64_t)b->sum_at);
 
-    area = LLVMBuildGEP2(e->b, e->i8, e->local, &area, 1, "");
+    area = emit_local(e, area);
     return emit_mem_read(e, n->dtype, area,
                          emit_mad(e, e->block_m, b->sum_m, at), 1);
 }

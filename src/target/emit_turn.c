@@ -34,7 +34,7 @@ static LLVMValueRef place_of(emit *e, const plan_node *n, int copy, int lane,
                                      e->tile_crowd, "");
 
     x = LLVMBuildNSWMul(e->b, x, emit_si(e, row), "");
-    return LLVMBuildNSWAdd(e->b, x, y, "");
+    return emit_add(e, x, y);
 }
 
 emit_value emit_staged(emit *e, const plan_node *n, int copy)
@@ -67,9 +67,8 @@ static void exchange(emit *e, int lane, int crowd)
 
     e->axis[crowd] = l;
     e->axis[lane] = c;
-    e->axis[crowd].at =
-        LLVMBuildNSWAdd(e->b, e->tile_crowd, emit_item_start(e), "");
-    e->axis[lane].at = LLVMBuildNSWAdd(e->b, e->tile_lane, e->row, "");
+    e->axis[crowd].at = emit_add(e, e->tile_crowd, emit_item_start(e));
+    e->axis[lane].at = emit_add(e, e->tile_lane, e->row);
     e->axis[crowd].level = e->axis[lane].level = e->depth;
     memset(e->axis[crowd].mask, 0, sizeof e->axis[crowd].mask);
     memset(e->axis[lane].mask, 0, sizeof e->axis[lane].mask);

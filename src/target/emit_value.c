@@ -149,6 +149,11 @@ LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSelect(e->b, emit_below(e, x, y), x, y, "");
 }
 
+LLVMValueRef emit_larger(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
+}
+
 LLVMValueRef emit_bool(emit *e, bool v)
 {
     return LLVMConstInt(e->i1, v, 0);

@@ -205,10 +205,7 @@ static void begin(emit_tile *g, LLVMValueRef turn)
 
 static LLVMValueRef at_most(emit *e, LLVMValueRef x, int64_t most)
 {
-    LLVMValueRef c = emit_si(e, most);
-
-    return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, x, c, ""), x,
-                           c, "");
+    return emit_smaller(e, x, emit_si(e, most));
 }
 
 static void write_step(emit_tile *g, LLVMValueRef turn)

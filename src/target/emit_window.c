@@ -169,9 +169,8 @@ static void read_rows(window *w, LLVMValueRef part)
         p = emit_element(e, n->dtype, e->slot[n->slot],
                          LLVMBuildZExtOrBitCast(e->b, at, e->i64, ""));
         if (n->nguard)
-            p = emit_select(
-                e, LLVMBuildICmp(e->b, LLVMIntSLT, at, emit_si(e, 0), ""),
-                e->slot[g->b->zeros], p);
+            p = emit_select(e, emit_below(e, at, emit_si(e, 0)),
+                            e->slot[g->b->zeros], p);
         LLVMBuildStore(e->b, emit_plain_vector(e, o, p), w->v[i]);
     }
 }
@@ -183,7 +182,7 @@ static void write_rows(window *w)
     int depth = plan_engine_table[w->g->b->engine].depth;
     int64_t bytes = (int64_t)sd_dtype_bytes(o->node->dtype);
     LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
-    LLVMValueRef to = LLVMBuildGEP2(e->b, e->i8, e->local, &w->to, 1, "");
+    LLVMValueRef to = emit_local(e, w->to);
 
     for (int i = 0; i < w->n; i++) {
         LLVMValueRef by = emit_si(e, i * w->apart * depth * bytes);
@@ -260,12 +259,11 @@ static void run_turn(window *w, LLVMValueRef part, LLVMValueRef turn)
     next = emit_add(e, turn, emit_si(e, 1));
     next_part = emit_smaller(e, emit_add(e, part, emit_si(e, 1)),
                              emit_si(e, w->parts - 1));
-    next = w->turns > 1 ? emit_select(e,
-                                      LLVMBuildICmp(e->b, LLVMIntSLT, next,
-                                                    emit_si(e, w->turns), ""),
-                                      find_y(w, part, next),
-                                      find_y(w, next_part, emit_si(e, 0)))
-                        : find_y(w, next_part, emit_si(e, 0));
+    next = w->turns > 1
+               ? emit_select(e, emit_below(e, next, emit_si(e, w->turns)),
+                             find_y(w, part, next),
+                             find_y(w, next_part, emit_si(e, 0)))
+               : find_y(w, next_part, emit_si(e, 0));
     g->x_own = emit_add(e, own, find_shift(w, turn));
     for (int64_t i = 0; i < n; i++) {
         emit_plain_read_at(

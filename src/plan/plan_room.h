@@ -333,6 +333,7 @@ bool plan_rows_compete(const plan_kernel *k);
 int plan_row_lanes(const plan_node *n);
 /* Nest, copies and passes of a kernel whose axes have places. */
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
+void plan_choose_passes(plan_kernel *k, int lane, bool host); /* plan_passes.c */
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Where axes are cut, on the host: plan_kernel.cut. */

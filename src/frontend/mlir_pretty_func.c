@@ -185,12 +185,12 @@ void tx_sdy_sharding(mlir_parser *t, mlir_draft *d)
 }
 
 static void sdy_part(mlir_parser *t, mlir_draft *d, const char *word,
-                     const char *prefix, const char *suffix)
+                     const char *prefix)
 {
     tx_expect_word(t, word);
     tx_expect(t, '=');
     if (tx_is(t, '[') || tx_is(t, '{'))
-        tx_set(t, d, word, sdy_text(t, prefix, tx_balanced(t), suffix));
+        tx_set(t, d, word, sdy_text(t, prefix, tx_balanced(t), ">"));
     else
         tx_expected(t, "a list");
 }
@@ -204,9 +204,9 @@ void tx_sdy_manual(mlir_parser *t, mlir_draft *d)
     tx_expect(t, '(');
     tx_operands(t, d);
     tx_expect(t, ')');
-    sdy_part(t, d, "in_shardings", "#sdy.sharding_per_value<", ">");
-    sdy_part(t, d, "out_shardings", "#sdy.sharding_per_value<", ">");
-    sdy_part(t, d, "manual_axes", "#sdy<manual_axes", ">");
+    sdy_part(t, d, "in_shardings", "#sdy.sharding_per_value<");
+    sdy_part(t, d, "out_shardings", "#sdy.sharding_per_value<");
+    sdy_part(t, d, "manual_axes", "#sdy<manual_axes");
     signature_list(t, &s, false);
     *sd_push(t->r->a, &d->region) = tx_region(t, s.arg.at, s.arg.n);
     tx_tail(t, d);

@@ -42,13 +42,13 @@ void mlir_print_quoted(sd_bytes s, sd_buf *b)
     sd_buf_str(b, "\"");
 }
 
-static bool is_bare(sd_bytes s, const char *later)
+static bool is_bare(sd_bytes s)
 {
     for (size_t i = 0; i < s.len; i++) {
         uint8_t ch = s.at[i];
         bool letter =
             (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || ch == '_';
-        bool more = (ch >= '0' && ch <= '9') || (ch && strchr(later, ch));
+        bool more = (ch >= '0' && ch <= '9') || ch == '$' || ch == '.';
 
         if (!letter && !(i && more))
             return false;
@@ -58,7 +58,7 @@ static bool is_bare(sd_bytes s, const char *later)
 
 void mlir_print_key(sd_bytes s, sd_buf *b)
 {
-    if (is_bare(s, "$."))
+    if (is_bare(s))
         sd_buf_add(b, s.at, s.len);
     else
         mlir_print_quoted(s, b);
@@ -67,10 +67,7 @@ void mlir_print_key(sd_bytes s, sd_buf *b)
 void mlir_print_symbol(sd_bytes s, sd_buf *b)
 {
     sd_buf_str(b, "@");
-    if (is_bare(s, "$."))
-        sd_buf_add(b, s.at, s.len);
-    else
-        mlir_print_quoted(s, b);
+    mlir_print_key(s, b);
 }
 
 /* ---- types ---- */

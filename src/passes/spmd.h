@@ -26,10 +26,9 @@ bool spmd_moves_evenly(const sd_shape *whole, const hlo_sharding *s,
 /* A part's shape, equal or not. */
 const sd_shape *spmd_part_shape(hlo_module *m, const sd_shape *whole,
                                 const hlo_sharding *s);
-/* A whole array padded to the length of all its parts along atoms in mask; and
- * back to the shape `whole`. */
-hlo_inst *spmd_lengthened(hlo_at p, hlo_inst *x, const hlo_sharding *s,
-                          uint32_t mask);
+/* A whole array padded to the length of all its parts; and back to the shape
+ * `whole`. */
+hlo_inst *spmd_lengthened(hlo_at p, hlo_inst *x, const hlo_sharding *s);
 hlo_inst *spmd_shortened(hlo_at p, hlo_inst *x, const sd_shape *whole);
 /* The part x with `fill` in those places of dimension d that lie behind the
  * end of the whole dimension, which has `size` elements. */
@@ -50,13 +49,13 @@ sd_dtype spmd_counts(const sd_shape *s);
  * atoms: a scalar of type t. */
 hlo_inst *spmd_begin(hlo_at p, const hlo_grid *g, const hlo_atoms *along,
                      int64_t each, sd_dtype t);
-/* Along the atoms of s that are in mask:
+/* By s:
  *   cut    this participant's part of the whole x
  *   join   the whole of which x is this participant's part
- *   total  x summed (or as s->partial says) over participants that differ */
-hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask);
-hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s,
-                    uint32_t mask);
+ *   total  x summed (or as s->partial says) over participants that differ,
+ *          along atoms that are in mask */
+hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s);
+hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s);
 hlo_inst *spmd_total(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                      uint32_t mask);
 /* A part by s as the part by `to`, of the same grid. */

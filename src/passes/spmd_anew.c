@@ -114,9 +114,7 @@ static hlo_inst *make_part(spmd_flow *f, want w, want_list *todo)
             return NULL;
         x = spmd_on_parts(w.in, local, arg, 0);
     }
-    return x ? x
-             : spmd_cut((hlo_at){p.c, w.in->next, w.in}, w.in, w.s,
-                        HLO_ALL_ATOMS);
+    return x ? x : spmd_cut((hlo_at){p.c, w.in->next, w.in}, w.in, w.s);
 }
 
 /* With a list: programs are deeper than the stack. */

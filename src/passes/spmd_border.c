@@ -195,7 +195,7 @@ static sd_status tiles_border(spmd_flow *f, hlo_inst *in, bool into)
                      "program without Shardy"),
             in);
     x = spmd_whole(f, in->arg[0]);
-    x = into ? spmd_cut(pass_at(in), x, s, HLO_ALL_ATOMS)
+    x = into ? spmd_cut(pass_at(in), x, s)
              : stand_in(f, in, whole, x,
                         spmd_cuts(m, s, whole->rank, HLO_ALL_ATOMS));
     pass_replace(in, x);

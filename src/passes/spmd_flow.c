@@ -38,8 +38,8 @@ void spmd_set_finer(spmd_flow *f, hlo_inst *in, hlo_inst *local,
                     const hlo_sharding *s, const hlo_sharding *finer)
 {
     hlo_at p = pass_at(in);
-    hlo_inst *to = s ? spmd_move(p, local, s, finer)
-                     : spmd_cut(p, local, finer, HLO_ALL_ATOMS);
+    hlo_inst *to =
+        s ? spmd_move(p, local, s, finer) : spmd_cut(p, local, finer);
     spmd_part *x;
 
     spmd_set_part(f, in, to, finer);
@@ -124,7 +124,7 @@ static hlo_inst *whole_tuple(hlo_inst *in, const spmd_part *x)
         if (!x->each[i])
             continue;
         e[i] = spmd_total(p, e[i], x->each[i], HLO_ALL_ATOMS);
-        e[i] = spmd_shortened(p, spmd_join(p, e[i], x->each[i], HLO_ALL_ATOMS),
+        e[i] = spmd_shortened(p, spmd_join(p, e[i], x->each[i]),
                               in->shape->elem[i]);
     }
     return hlo_make_tuple(p, n, e);
@@ -165,10 +165,9 @@ hlo_inst *spmd_whole(spmd_flow *f, hlo_inst *in)
     if (is_moved(in, x))
         move_whole(f, in);
     if (!x->whole)
-        x->whole = spmd_shortened(
-            pass_at(in),
-            spmd_join(pass_at(in), total_of(in, x), x->s, HLO_ALL_ATOMS),
-            in->shape);
+        x->whole = spmd_shortened(pass_at(in),
+                                  spmd_join(pass_at(in), total_of(in, x), x->s),
+                                  in->shape);
     return x->whole;
 }
 
@@ -179,7 +178,7 @@ static hlo_inst *cut_whole(spmd_flow *f, hlo_at p, hlo_inst *in,
         in = spmd_made_anew(f, in,
                             hlo_sharding_unreduced(f->m, s, 0, HLO_SUM_OF));
     else
-        in = spmd_cut(p, in, s, HLO_ALL_ATOMS);
+        in = spmd_cut(p, in, s);
     return spmd_share(p, in, s, HLO_ALL_ATOMS);
 }
 

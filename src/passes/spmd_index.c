@@ -108,8 +108,9 @@ sd_status spmd_local_shape(hlo_module *m, const sd_shape *whole,
     return NULL;
 }
 
-hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
+hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s)
 {
+    const hlo_atoms none = {0};
     hlo_inst *start[SD_MAX_RANK], *zero = NULL;
     int64_t size[SD_MAX_RANK];
     bool any = false;
@@ -118,19 +119,17 @@ hlo_inst *spmd_cut(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
     if (!sd_shape_is_array(x->shape))
         return x;
     for (int i = 0; i < SD_MIN(s->rank, x->shape->rank); i++)
-        any |= hlo_atoms_in(&s->dim[i].cut, mask).n > 0;
+        any |= s->dim[i].cut.n > 0;
     if (!any)
         return x;
-    x = spmd_lengthened(p, x, s, mask);
+    x = spmd_lengthened(p, x, s);
     t = spmd_counts(x->shape);
     for (int i = 0; i < x->shape->rank; i++) {
-        hlo_atoms a = {0};
+        const hlo_atoms *a = i < s->rank ? &s->dim[i].cut : &none;
 
-        if (i < s->rank)
-            a = hlo_atoms_in(&s->dim[i].cut, mask);
-        size[i] = x->shape->dim[i] / hlo_atoms_size(s->grid, &a);
-        if (a.n)
-            start[i] = spmd_begin(p, s->grid, &a, size[i], t);
+        size[i] = x->shape->dim[i] / hlo_atoms_size(s->grid, a);
+        if (a->n)
+            start[i] = spmd_begin(p, s->grid, a, size[i], t);
         else
             start[i] = zero = zero ? zero : hlo_make_scalar_s64(p, t, 0);
     }

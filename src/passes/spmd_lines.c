@@ -48,7 +48,7 @@ static hlo_inst *of_others(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
     hlo_inst *place = spmd_index(p, s->grid, &s->dim[d].cut), *is;
     int64_t dim = d;
 
-    x = spmd_join(p, x, along, HLO_ALL_ATOMS);
+    x = spmd_join(p, x, along);
     ints = with_dim(m, x->shape, SD_S32, -1, 0);
     is = hlo_make_compare(p, reverse ? HLO_GT : HLO_LT,
                           hlo_make_iota(p, ints, d),

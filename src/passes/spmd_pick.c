@@ -51,12 +51,13 @@ static hlo_inst *widened(hlo_at p, sd_dtype t, hlo_inst *x)
                : x;
 }
 
-static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t low, int64_t high)
+/* x, or the nearest one of 0 to `most`. */
+static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t most)
 {
     sd_dtype t = pass_dtype(x);
 
-    x = t_binary(p, HLO_MAXIMUM, x, pass_fill_s64(p, x->shape, t, low));
-    return t_binary(p, HLO_MINIMUM, x, pass_fill_s64(p, x->shape, t, high));
+    x = t_binary(p, HLO_MAXIMUM, x, pass_fill_s64(p, x->shape, t, 0));
+    return t_binary(p, HLO_MINIMUM, x, pass_fill_s64(p, x->shape, t, most));
 }
 
 static hlo_inst *nothing(hlo_at p, sd_dtype t)
@@ -85,14 +86,14 @@ static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,
     for (int d = 0; d < whole->rank; d++) {
         bool picked = dims >> d & 1;
         int64_t all = picked ? whole->dim[d] : part->shape->dim[d];
-        hlo_inst *x = clamped(p, widened(p, t, at[d]), 0, all - size[d]);
+        hlo_inst *x = clamped(p, widened(p, t, at[d]), all - size[d]);
 
         x = pass_convert(p, t, x);
         if (picked) {
             x = t_sub(
                 p, x,
                 spmd_begin(p, s->grid, &s->dim[d].cut, part->shape->dim[d], t));
-            w.start[d] = clamped(p, x, 0, part->shape->dim[d] - size[d]);
+            w.start[d] = clamped(p, x, part->shape->dim[d] - size[d]);
             w.off[d] = t_sub(p, x, w.start[d]);
         } else {
             w.start[d] = x;

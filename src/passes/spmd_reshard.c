@@ -85,18 +85,18 @@ hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
     return made(p, HLO_COLLECTIVE_PERMUTE, x->shape, x, c);
 }
 
-hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s, uint32_t mask)
+hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s)
 {
     hlo_module *m = p.c->module;
 
     for (int i = 0; i < s->rank && sd_shape_is_array(x->shape); i++) {
-        hlo_atoms a = hlo_atoms_in(&s->dim[i].cut, mask);
+        const hlo_atoms *a = &s->dim[i].cut;
         int64_t dim[SD_MAX_RANK];
         hlo_collective *c;
 
-        if (!a.n)
+        if (!a->n)
             continue;
-        c = among(m, s->grid, &a);
+        c = among(m, s->grid, a);
         c->dim = i;
         memcpy(dim, x->shape->dim, sizeof *dim * (size_t)x->shape->rank);
         dim[i] *= c->group_size;
@@ -341,10 +341,9 @@ static hlo_inst *cut_sums(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
         if (sum)
             x = reduce_scatter(p, x, s, &run, d);
         else
-            x = spmd_cut(
-                p, x,
-                hlo_sharding_with(m, hlo_sharding_blank(m, s, s->rank), d, run),
-                HLO_ALL_ATOMS);
+            x = spmd_cut(p, x,
+                         hlo_sharding_with(m, hlo_sharding_blank(m, s, s->rank),
+                                           d, run));
     }
     return x;
 }
@@ -440,9 +439,9 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
     x = spmd_total(p, x, s, ~(to->unreduced | shared));
     if (!hlo_sharding_used(spread))
         x = exchange_all(p, x, &gather, &slice);
-    x = spmd_join(p, x, gather, HLO_ALL_ATOMS);
+    x = spmd_join(p, x, gather);
     x = among_zeros(p, x, spread);
-    x = spmd_cut(p, x, slice, HLO_ALL_ATOMS);
+    x = spmd_cut(p, x, slice);
     return spmd_share(p, x, to, ~done);
 }
 

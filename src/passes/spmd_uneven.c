@@ -64,15 +64,13 @@ const sd_shape *spmd_part_shape(hlo_module *m, const sd_shape *whole,
     return sd_shape_make(m->arena, whole->dtype, whole->rank, dim);
 }
 
-hlo_inst *spmd_lengthened(hlo_at p, hlo_inst *x, const hlo_sharding *s,
-                          uint32_t mask)
+hlo_inst *spmd_lengthened(hlo_at p, hlo_inst *x, const hlo_sharding *s)
 {
     int64_t pad[3][SD_MAX_RANK] = {0};
     bool any = false;
 
     for (int d = 0; d < SD_MIN(s->rank, x->shape->rank); d++) {
-        hlo_atoms a = hlo_atoms_in(&s->dim[d].cut, mask);
-        int64_t n = hlo_atoms_size(s->grid, &a);
+        int64_t n = hlo_atoms_size(s->grid, &s->dim[d].cut);
 
         pad[1][d] = spmd_each(x->shape->dim[d], n) * n - x->shape->dim[d];
         any |= pad[1][d] > 0;

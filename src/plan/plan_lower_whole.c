@@ -8,9 +8,9 @@ static plan_node **one(plan_lowering *lw, plan_node *n)
     return sd_arena_copy(lw->a, &n, sizeof n);
 }
 
-static int out_slot(const plan_lowering *lw, int i)
+static int first_out(const plan_lowering *lw)
 {
-    return lw->fusion->comp[0]->nparam + i;
+    return lw->fusion->comp[0]->nparam;
 }
 
 /* The clamped start of a dynamic update: the viewer's own rule. */
@@ -31,7 +31,7 @@ sd_status plan_lower_update(plan_lowering *lw, const hlo_inst *in)
     plan_node n = {.kind = PN_STORE,
                    .in = in,
                    .dtype = s->dtype,
-                   .slot = out_slot(lw, 0),
+                   .slot = first_out(lw),
                    .narg = 1};
 
     for (int d = 0; d < u->rank; d++)
@@ -126,7 +126,7 @@ sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in)
     plan_node n = {.kind = PN_SCATTER,
                    .in = in,
                    .dtype = s->dtype,
-                   .slot = out_slot(lw, 0),
+                   .slot = first_out(lw),
                    .narg = 1};
 
     if (!has_form(in))
@@ -270,7 +270,7 @@ sd_status plan_lower_listed(plan_lowering *lw, const hlo_inst *in,
     plan_node n = {.kind = PN_SCATTER,
                    .in = in,
                    .dtype = s->dtype,
-                   .slot = out_slot(lw, 0),
+                   .slot = first_out(lw),
                    .narg = 1};
 
     lw->k->cls = PLAN_SCATTERING;
@@ -288,7 +288,7 @@ sd_status plan_lower_listed(plan_lowering *lw, const hlo_inst *in,
  * not the loop, go backwards. */
 sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)
 {
-    int nout = in->narg / 2, d = (int)in->u.scan.dim, first = out_slot(lw, 0);
+    int nout = in->narg / 2, d = (int)in->u.scan.dim, first = first_out(lw);
     const sd_shape *s = in->arg[0]->shape;
     const plan_expr *index[SD_MAX_RANK], *run;
     plan_node n = {.kind = PN_SCAN,

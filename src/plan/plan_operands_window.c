@@ -11,12 +11,13 @@ typedef struct {
     int64_t images, groups, apart; /* apart: of the window's positions */
 } gradient;
 
-static bool is_whole(const hlo_inst *in, int64_t images, int64_t of)
+/* Rows are whole steps. */
+static bool is_whole(const hlo_inst *in, int64_t images)
 {
     const hlo_conv *c = in->u.conv;
     int64_t bytes = (int64_t)sd_dtype_bytes(in->arg[0]->shape->dtype);
 
-    return images * c->win[c->nspatial - 1].size * bytes % of == 0;
+    return images * c->win[c->nspatial - 1].size * bytes % PLAN_ROW_BYTES == 0;
 }
 
 /* As many groups as there are sub-groups for, so that rows are whole steps if
@@ -38,8 +39,8 @@ static bool find_gradient(const hlo_inst *in, const device_desc *dev,
                     .apart = c->win[c->nspatial - 1].window_dilation};
     for (int64_t n = 1; g->images % n == 0 && n <= SD_MAX(most, 1); n *= 2)
         if (g->images / n * bytes % unit == 0 &&
-            (!g->groups || is_whole(in, g->images / n, PLAN_ROW_BYTES) ||
-             !is_whole(in, g->images / g->groups, PLAN_ROW_BYTES)))
+            (!g->groups || is_whole(in, g->images / n) ||
+             !is_whole(in, g->images / g->groups)))
             g->groups = n;
     return g->groups > 0 && c->nspatial + 4 <= SD_MAX_RANK &&
            c->feature_groups == 1;

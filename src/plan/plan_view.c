@@ -7,11 +7,12 @@
 
 typedef const plan_expr *const *index_in;
 
-static void add_guard(plan_view *o, const plan_expr *e, int64_t lo, int64_t hi)
+/* e must be one of n positions. */
+static void add_guard(plan_view *o, const plan_expr *e, int64_t n)
 {
-    if (e->lo >= lo && e->hi < hi)
+    if (e->lo >= 0 && e->hi < n)
         return;
-    o->guard[o->nguard++] = (plan_guard){e, lo, hi};
+    o->guard[o->nguard++] = (plan_guard){e, 0, n};
 }
 
 static int position(hlo_dims d, int64_t x)
@@ -29,10 +30,10 @@ static int position(hlo_dims d, int64_t x)
 static const plan_expr *spread(plan_viewer *v, plan_view *o, const plan_expr *e,
                                int64_t n, int64_t step)
 {
-    add_guard(o, e, 0, SD_MAX(0, (n - 1) * step + 1));
+    add_guard(o, e, SD_MAX(0, (n - 1) * step + 1));
     if (step == 1)
         return e;
-    add_guard(o, plan_px_mod(v->px, e, step), 0, 1);
+    add_guard(o, plan_px_mod(v->px, e, step), 1);
     return plan_px_div(v->px, e, step);
 }
 
@@ -61,7 +62,7 @@ static void view_concatenate(plan_viewer *v, const hlo_inst *in, int k,
     for (int d = 0; d < in->shape->rank; d++)
         o->index[d] = index[d];
     o->index[dim] = plan_px_add(v->px, index[dim], plan_px_const(v->px, -at));
-    add_guard(o, o->index[dim], 0, in->arg[k]->shape->dim[dim]);
+    add_guard(o, o->index[dim], in->arg[k]->shape->dim[dim]);
 }
 
 static void view_shape(plan_viewer *v, const hlo_inst *in, index_in index,
@@ -128,7 +129,7 @@ static void view_update(plan_viewer *v, const hlo_inst *in, index_in index,
             v->dynamic(v, in, 2 + d, NULL, SD_MAX(0, s->dim[d] - u->dim[d]));
 
         o->index[d] = plan_px_mad(v->px, index[d], -1, start);
-        add_guard(o, o->index[d], 0, u->dim[d]);
+        add_guard(o, o->index[d], u->dim[d]);
     }
 }
 

@@ -39,15 +39,14 @@ static LLVMValueRef sub(emit *e, LLVMValueRef x, LLVMValueRef y)
 }
 
 /* Where `axis` and those of `in` stand, from `from` on, as one number. */
-static LLVMValueRef local(emit *e, int axis, uint64_t in, LLVMValueRef from,
-                          int copy)
+static LLVMValueRef local(emit *e, int axis, uint64_t in, LLVMValueRef from)
 {
-    LLVMValueRef at = sub(e, emit_position(e, axis, copy, false), from);
+    LLVMValueRef at = sub(e, emit_position(e, axis, 0, false), from);
 
     for (int a = axis + 1; a < e->k->naxis; a++)
         if (in >> a & 1)
             at = emit_mad(e, at, e->k->axis[a].extent,
-                          emit_position(e, a, copy, false));
+                          emit_position(e, a, 0, false));
     return at;
 }
 
@@ -79,12 +78,12 @@ static void add_local(emit *e, emit_terms *s, int axis, uint64_t in,
 
 static LLVMValueRef local_n(emit *e, const block *t)
 {
-    return local(e, t->b->n, t->b->n_in, t->n0, 0);
+    return local(e, t->b->n, t->b->n_in, t->n0);
 }
 
 static LLVMValueRef local_k(emit *e, const block *t)
 {
-    return local(e, t->b->k, t->b->k_in, t->k0, 0);
+    return local(e, t->b->k, t->b->k_in, t->k0);
 }
 
 /* ---- copies of the operands ---- */

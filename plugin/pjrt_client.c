@@ -155,7 +155,7 @@ static sd_status create(PJRT_Client *c, const PJRT_Client_Create_Args *a)
 
     sd_log_init();
     sd_options_from_env(&c->options);
-    if ((st = sd_catch_oom(0, read_options, &(creation){c, a})) ||
+    if ((st = sd_catch_oom(read_options, &(creation){c, a})) ||
         (st = xpu_client_create(&c->options, &c->x)))
         return st;
     c->shelf = sd_shelf_create();

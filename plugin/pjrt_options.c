@@ -78,7 +78,7 @@ static sd_status read_options(void *ctx)
 sd_status pjrt_options_read(sd_bytes b, pjrt_compile_options *out)
 {
     pjrt_compile_options o = {0};
-    sd_status st = sd_catch_oom(0, read_options, &(reading){b, &o});
+    sd_status st = sd_catch_oom(read_options, &(reading){b, &o});
 
     if (st) {
         pjrt_options_finish(&o);

@@ -115,7 +115,7 @@ static sd_status write_sections(void *ctx)
 static sd_status add_sections(const plan *p, const compile_request *rq)
 {
     sections_job j = {.p = p, .rq = rq};
-    sd_status st = sd_catch_oom(0, write_sections, &j);
+    sd_status st = sd_catch_oom(write_sections, &j);
 
     sd_buf_finish(&j.layouts);
     sd_buf_finish(&j.shardings);

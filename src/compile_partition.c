@@ -66,7 +66,7 @@ static sd_status take(void *ctx, const compile_parted *p)
     question *q = ctx;
 
     q->answer = p;
-    return sd_catch_oom(0, read_answer, q);
+    return sd_catch_oom(read_answer, q);
 }
 
 static sd_status partition(void *ctx, const hlo_inst *in,

@@ -140,9 +140,9 @@ static sd_status caught(const catcher *c)
                     c->asked, c->held);
 }
 
-sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx)
+sd_status sd_catch_oom(sd_status (*fn)(void *ctx), void *ctx)
 {
-    return sd_catch(sd_stop_current(), most, fn, ctx);
+    return sd_catch(sd_stop_current(), 0, fn, ctx);
 }
 
 sd_status sd_catch(const sd_stop *stop, size_t most, sd_status (*fn)(void *ctx),

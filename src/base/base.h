@@ -70,14 +70,15 @@ sd_status sd_no_memory(size_t bytes) __attribute__((returns_nonnull));
 _Noreturn void sd_oom(size_t bytes);
 /* Runs fn(ctx) and returns its status.  If fn comes to sd_oom on this thread,
  * the arenas that it made are freed and the status is EXHAUSTED.  Nothing else
- * that fn holds is given back, so fn holds no lock and no open file.  most > 0
- * bounds the bytes of those arenas.  Calls may be nested. */
-sd_status sd_catch_oom(size_t most, sd_status (*fn)(void *ctx), void *ctx);
+ * that fn holds is given back, so fn holds no lock and no open file.  Calls may
+ * be nested. */
+sd_status sd_catch_oom(sd_status (*fn)(void *ctx), void *ctx);
 
 /* How a caller ends work that is under way: asked(ctx) says whether to stop,
  * and is called now and then, from any thread.  Inside sd_catch, arenas ask it
  * when they grow; if it is true they jump as sd_oom does, and the status is
- * CANCELLED.  Loops that allocate nothing call sd_stopped instead. */
+ * CANCELLED.  Loops that allocate nothing call sd_stopped instead.  most > 0
+ * bounds the bytes of those arenas. */
 typedef struct { bool (*asked)(void *ctx); void *ctx; } sd_stop;
 sd_status sd_catch(const sd_stop *stop, size_t most,
                    sd_status (*fn)(void *ctx), void *ctx); /* stop: may be NULL */

@@ -281,13 +281,11 @@ static void entry_results(vhlo_import *im, vhlo_func *f, int n)
     mlir_reader *r = im->r;
     const mlir_attr *list = vhlo_attr(im, f->op, "res_attrs");
 
-    im->m->output_name = sd_arena_array(im->a, const char *, n + 1);
     im->m->output_memory = sd_arena_array(im->a, const char *, n + 1);
     im->m->output_layout = sd_arena_array(im->a, hlo_dims, n + 1);
     for (int i = 0; i < n && !r->st; i++) {
         const mlir_attr *d = attrs_of(r, list, i);
 
-        im->m->output_name[i] = dict_text(r, d, "jax.result_info");
         im->m->output_memory[i] = dict_text(r, d, "mhlo.memory_kind");
         vhlo_result_layout(im, f, i, n, dict_text(r, d, "mhlo.layout_mode"));
     }

@@ -237,7 +237,6 @@ struct hlo_module {
     bool excess_precision; /* chains of bf16 may keep f32: the user said so */
     int64_t slice_size;    /* for tests: `slices` cuts all arrays of so many
                               elements that it can; 0: where it pays */
-    const char **output_name; /* per output; may be NULL */
     const char **param_memory, **output_memory; /* memory kinds; may be NULL */
     hlo_dims *param_layout, *output_layout; /* of the caller's bytes, where all
                               arrays inside are row-major; NULL, or an entry

@@ -197,7 +197,7 @@ struct emit {
     int lane;           /* the LANE axis, or -1 */
     uint64_t outer;     /* mask of the outer axes */
     unsigned global_as, local_as;
-    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr, local_ptr;
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
     LLVMTypeRef si, vi; /* of scalar positions; of an element of vectors */
     LLVMValueRef fn, lid;
     LLVMValueRef tile_lane, tile_crowd; /* GPU: where the tile begins that is in

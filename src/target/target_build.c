@@ -69,7 +69,6 @@ static void emit_types(emit *e, const target_module *mod)
     e->global_as = mod->ops->global_as;
     e->local_as = mod->ops->local_as;
     e->ptr = LLVMPointerTypeInContext(cx, e->global_as);
-    e->local_ptr = LLVMPointerTypeInContext(cx, e->local_as);
 }
 
 static sd_status check_type(const device_desc *dev, sd_dtype t)
@@ -376,7 +375,7 @@ sd_status target_build(plan *p, const sd_options *opt, sd_shelf *shelf,
     }
     log_times(p, b, n);
     if (!st) /* caught here: LLVM's objects are no arena's */
-        st = sd_catch_oom(0, take_all, &t);
+        st = sd_catch_oom(take_all, &t);
     for (int i = 0; i < n; i++)
         target_module_finish(&b[i].mod);
     return st;

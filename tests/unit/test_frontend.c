@@ -112,7 +112,6 @@ static void reads_a_program(void **state)
     assert_string_equal(root->op_name, "jit(square)/mul");
     assert_string_equal(root->source_file, "model.py");
     assert_int_equal(root->source_line, 12);
-    assert_string_equal(m->output_name[0], "result");
     assert_int_equal(m->nalias, 1);
     assert_true(m->alias[0].must && !m->alias[0].param &&
                 !m->alias[0].output_index);

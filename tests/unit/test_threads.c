@@ -267,7 +267,7 @@ static sd_status ask(void *ctx)
 static sd_status nested(void *ctx)
 {
     (void)ctx;
-    return sd_catch_oom(0, grow, NULL);
+    return sd_catch_oom(grow, NULL);
 }
 
 static void test_stop(void **state)

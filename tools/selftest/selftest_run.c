@@ -166,7 +166,7 @@ static sd_status compare_in(void *ctx)
 sd_status selftest_compare(selftest *s, const selftest_program *p)
 {
     run r = {.s = s, .p = p, .a = sd_arena_create()};
-    sd_status st = sd_catch_oom(0, compare_in, &r);
+    sd_status st = sd_catch_oom(compare_in, &r);
 
     sd_arena_destroy(r.a);
     return st;

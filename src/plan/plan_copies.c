@@ -228,6 +228,65 @@ static void take_several(plan_kernel *k, int axis, const device_desc *dev)
         n->wide = plan_wide_run(k, n, axis, (int)most, dev->access);
 }
 
+/* Are there sums over this axis, all of them added in order, so that it is the
+ * innermost of their loops? */
+static bool is_added_in_order(const plan_kernel *k, int axis)
+{
+    uint64_t over = 0;
+
+    plan_for_each_node(n, k) {
+        if (n->kind == PN_SCATTER || n->kind == PN_SCAN)
+            return false;
+        if (plan_is_sum(n) && n->over >> axis & 1) {
+            if (n->order.lanes > 1 || plan_last_axis(n->over) != axis)
+                return false;
+            over |= n->over;
+        }
+    }
+    return over != 0;
+}
+
+/* Instances of what an item makes anew for a position of an inner axis: nodes,
+ * and in *bytes what of them is read. */
+static int64_t made_for(const plan_kernel *k, int axis, int64_t *bytes)
+{
+    int64_t nodes = 0;
+
+    *bytes = 0;
+    plan_for_each_node(x, k) {
+        int64_t n = 1;
+
+        if (!((x->varies | x->over) >> axis & 1))
+            continue;
+        for (int j = 0; j < k->nnest; j++)
+            if (x->varies >> k->nest[j] & 1)
+                n *= k->axis[k->nest[j]].copies;
+        nodes += x->kind == PN_ELT && (hlo_op_table[x->op].props & HLO_P_HEAVY)
+                     ? 16 * n
+                     : n;
+        if (x->kind == PN_LOAD)
+            *bytes += n * SD_MAX((int64_t)sd_dtype_bytes(x->dtype), 4);
+    }
+    return nodes;
+}
+
+/* Terms that are added in order wait for memory once for so many of them. */
+static int ordered_copies(const plan_kernel *k, int axis,
+                          const device_desc *dev)
+{
+    double items = (double)k->tiles * k->group / dev->units;
+    int64_t bytes, nodes = made_for(k, axis, &bytes), n = 1;
+
+    items = SD_MIN(SD_MAX(items, 1), RESIDENT);
+    while (bytes && 2 * n <= PLAN_AXIS_COPIES &&
+           (double)(n * bytes) * items < FLIGHT &&
+           2 * n * bytes * 4 <= dev->registers &&
+           2 * n * nodes <= SD_MIN(ITEM_NODES, dev->registers) &&
+           2 * n <= k->axis[axis].extent)
+        n *= 2;
+    return (int)n;
+}
+
 /* An inner axis has a copy for each strided lane of a sum over it.  Where a
  * step of the host takes four vectors of LANE or more it has none, because 8
  * times as many accumulators would not fit the registers: such lanes go one
@@ -262,6 +321,9 @@ static void choose_copies(plan_kernel *k, int lane, const device_desc *dev)
             k->axis[a].copies = host || !dev->access
                                     ? 8
                                     : flight_copies(k, a, 8, l->copies, 1, dev);
+        else if (dev->access && !k->blocks && a != lane &&
+                 is_added_in_order(k, a))
+            k->axis[a].copies = ordered_copies(k, a, dev);
 }
 
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev)

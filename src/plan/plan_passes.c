@@ -141,6 +141,13 @@ static int most_copied(const passes *c, const plan_pass *p)
  * the processor to see where it goes. */
 enum { AHEAD = 4, AHEAD_ROWS = 16, MOST_COPIED_ROWS = 24 };
 
+/* Does an item of a GPU take several positions of the innermost axis at a time,
+ * in order? */
+static bool takes_several(const passes *c, uint64_t axes)
+{
+    return !c->host && axes && c->k->axis[plan_last_axis(axes)].copies > 1;
+}
+
 /* Small bodies are copied: vectors side by side keep the units busy.  Large
  * ones have enough to do by themselves, and cost time to compile. */
 static void choose_lanes(const passes *c, plan_pass *p)
@@ -168,7 +175,7 @@ static void choose_lanes(const passes *c, plan_pass *p)
     } else if (!c->host && plan_running_axis(k) >= 0 && axes) {
         p->how = PLAN_LANES_COPIES;
     } else if (p->lanes <= 1) {
-        p->how = PLAN_LANES_ONE;
+        p->how = takes_several(c, axes) ? PLAN_LANES_COPIES : PLAN_LANES_ONE;
     } else if (k->strided) {
         p->how = PLAN_LANES_ITEMS;
     } else {

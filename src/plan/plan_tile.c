@@ -6,7 +6,8 @@
 #include "plan_room.h"
 
 enum {
-    LEAST_GROUP = 16 /* a GPU's group has so many items at least */
+    LEAST_GROUP = 16, /* a GPU's group has so many items at least */
+    UNIT_ITEMS = 64   /* that a unit has before one does several rows */
 };
 
 /* ---- the LANE axis ---- */
@@ -276,6 +277,13 @@ static int axis_beside_scan(const plan_kernel *k, int lane,
                : -1;
 }
 
+/* Would a GPU's units lack items if each had several rows? */
+static bool has_few_points(const plan_kernel *k, const device_desc *dev)
+{
+    return dev->access && plan_points(k, (1ull << k->nouter) - 1) <
+                              (double)REGISTER_ROWS * UNIT_ITEMS * dev->units;
+}
+
 /* Rows share what they read of the inner loops, and a sum need not wait for
  * itself while others are added to.  Where there are 32 registers all rows are
  * taken at once if there are no more than eight: of a product of 8 x 8 each sum
@@ -289,7 +297,7 @@ void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev)
         a = stream_axis(k, lane, dev);
     if (a < 0)
         a = axis_beside_scan(k, lane, dev);
-    if (a < 0)
+    if (a < 0 || has_few_points(k, dev))
         return;
     all = dev->lanes == PLAN_LANES && k->axis[a].extent <= WHOLE_ROWS;
     k->axis[a].place = PLAN_UNROLL;

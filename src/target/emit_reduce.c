@@ -176,7 +176,8 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     r->identity = n->kind == PN_REDUCE && n->nout == 1 &&
                   body_identity(e, n->body, n->arg[0]->dtype, &unused);
     r->keep = n->varies;
-    if (how == PLAN_LANES_COPIES || how == PLAN_LANES_VECTOR)
+    if ((how == PLAN_LANES_COPIES && (!e->gpu || r->lanes > 1)) ||
+        how == PLAN_LANES_VECTOR)
         r->keep |= n->over;
     r->nacc = e->ncopy * (how == PLAN_LANES_CHUNK && e->gpu ? 8 : 1);
     total = n->nout * r->nacc;
@@ -332,7 +333,7 @@ static int acc_of(const emit *e, const emit_reduction *r, int copy)
     int acc = emit_canon(e, copy, r->keep);
 
     for (int a = 0; a < e->k->naxis; a++)
-        if (r->n->over >> a & 1) {
+        if ((r->n->over & r->keep) >> a & 1) {
             int digit = emit_digit(e, copy, a);
 
             acc -= digit / own(e, r, a) * own(e, r, a) * e->axis[a].stride;

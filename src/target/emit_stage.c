@@ -215,31 +215,59 @@ static int64_t chain_of(const pass *p, int axis)
     return n->kind == PN_CONTRACT && n->order.cut == axis ? n->order.chunk : 0;
 }
 
+/* Positions from .. to in steps of n copies, which they are a multiple of or
+ * fewer than. */
+static void chain_steps(pass *p, int i, LLVMValueRef from, LLVMValueRef to,
+                        int n)
+{
+    p->e->axis[p->axis[i]].step = 1;
+    p->e->axis[p->axis[i]].n = n;
+    run(p, i, from, to, n);
+}
+
+static void end_chain(pass *p)
+{
+    for (int r = 0; r < p->nreduction; r++)
+        emit_reduce_chain(p->e, p->reduction[r]);
+}
+
+/* The last chain, which is shorter than others, and whose end may be less than
+ * a step. */
+static void last_chain(pass *p, int i, int64_t from, int n)
+{
+    emit *e = p->e;
+    int64_t extent = e->k->axis[p->axis[i]].extent;
+    int64_t steps = from + (extent - from) / n * n;
+
+    if (steps > from)
+        chain_steps(p, i, emit_si(e, from), emit_si(e, steps), n);
+    if (extent > steps)
+        chain_steps(p, i, emit_si(e, steps), emit_si(e, extent),
+                    (int)(extent - steps));
+    end_chain(p);
+}
+
 /* The axis at which the chains of a CONTRACT begin and end: what a stage's sums
  * run over is the same. */
 static void run_chains(pass *p, int i, int64_t chunk)
 {
     emit *e = p->e;
-    int64_t n = e->k->axis[p->axis[i]].extent;
+    const plan_axis *x = &e->k->axis[p->axis[i]];
+    int64_t whole = x->extent / chunk * chunk;
+    int n = p->plan->how == PLAN_LANES_COPIES ? x->copies : 1;
     LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef end;
-    emit_loop chain, l;
+    emit_loop chain;
 
-    emit_loop_open(e, &chain, emit_si(e, 0), emit_si(e, n), chunk);
+    emit_loop_open(e, &chain, emit_si(e, 0), emit_si(e, whole), chunk);
     emit_level_open(e, pre);
-    end = emit_add(e, chain.at, emit_int_like(chain.at, chunk));
-    if (n % chunk)
-        end = emit_smaller(e, end, emit_si(e, n));
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &l, chain.at, end, 1);
-    open_at(e, p->axis[i], pre, l.at);
-    loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, p->axis[i]);
-    for (int r = 0; r < p->nreduction; r++)
-        emit_reduce_chain(e, p->reduction[r]);
+    end = emit_plus(e, chain.at, chunk);
+    chain_steps(p, i, chain.at, end, n);
+    end_chain(p);
     emit_loop_close(e, &chain);
     emit_level_close(e);
+    if (whole < x->extent)
+        last_chain(p, i, whole, n);
 }
 
 /* What is loaded in this loop is also prefetched, if the pass says so. */

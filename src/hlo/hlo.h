@@ -411,6 +411,9 @@ typedef struct {
 } hlo_call;
 /* False if in is no such call, or has types or sizes that no function takes. */
 bool hlo_device_call(const hlo_inst *in, hlo_call *out);
+/* Of a Fourier transform: more items, of fewer lines each, where there are fewer
+ * than `items` of them. */
+void hlo_call_share_out(hlo_call *c, int64_t items);
 #define HLO_CALL_FFT "sundog.fft"
 bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
 

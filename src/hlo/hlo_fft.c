@@ -23,6 +23,7 @@ enum {
     MOST_RADIX = 131, /* larger primes take a chirp */
     SHORT = 256,      /* even real lines that are not done as halves */
     MOST_WIDTH = 16,
+    LEAST_ABREAST = 4, /* lines of an item that lie across memory */
     LEAST_ROWS = 16,  /* of a long line that is done as columns */
     EDGE = 16,
     GAPS = 256, /* beside a plane and in it: see dl_fft.h */
@@ -375,8 +376,19 @@ static void lies_of(const hlo_fft_lines *f, const hlo_fft_plan *p,
     side[3] = 2 * (f->whole / f->n);
 }
 
+/* Fewer lines side by side, so that there are `items`: not so few that what a
+ * group reads at once of lines across memory is less than a sector. */
+static void share_out(const hlo_fft_lines *f, hlo_fft_plan *p, int64_t nline,
+                      int64_t items)
+{
+    int64_t least = f->inner > 1 ? LEAST_ABREAST : p->real ? 2 : 1;
+
+    while (p->width > least && (nline + p->width - 1) / p->width < items)
+        p->width = SD_MAX(p->width / 2, least);
+}
+
 /* In the order of dl_fft. */
-bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
+static bool make_call(const hlo_inst *in, int64_t items, hlo_call *out)
 {
     hlo_fft_lines f;
     hlo_fft_plan p;
@@ -386,6 +398,7 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
     if (!hlo_fft_read(in, &f, &p))
         return false;
     nline = f.outer * f.moved * f.inner;
+    share_out(&f, &p, nline, items);
     for (int i = 0; i < p.nradix; i++)
         radix[i / 8] |= (int64_t)((uint64_t)p.radix[i] << (i % 8 * 8));
     lies_of(&f, &p, at[0], at[1]);
@@ -415,4 +428,14 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
     out->work = work_of(&f, &p);
     out->flops = flops_of(&f, &p);
     return true;
+}
+
+bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
+{
+    return make_call(in, 1, out);
+}
+
+void hlo_call_share_out(hlo_call *c, int64_t items)
+{
+    make_call(c->in, items, c);
 }

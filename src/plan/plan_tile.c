@@ -7,6 +7,7 @@
 
 enum {
     LEAST_GROUP = 16, /* a GPU's group has so many items at least */
+    FEW_ITEMS = 2,    /* of a call, for each unit of a GPU */
     UNIT_ITEMS = 64   /* that a unit has before one does several rows */
 };
 
@@ -348,7 +349,8 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
 
 /* An item of a call, such as a matrix to factor, is the work of a whole group
  * or of one work item on a GPU.  On the host HLO_CALL_LANES items go side by
- * side through vectors where the call has a function for that. */
+ * side through vectors where the call has a function for that.  Groups that are
+ * few are large. */
 static void tile_call(plan_kernel *k, const device_desc *dev)
 {
     hlo_call *c = k->call;
@@ -358,6 +360,11 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         c->fn = c->lanes;
         c->work = c->lanes_work;
         c->each = HLO_CALL_LANES;
+    }
+    if (dev->access && c->whole) {
+        hlo_call_share_out(c, FEW_ITEMS * dev->units);
+        if (c->items < FEW_ITEMS * dev->units)
+            k->group = k->items = dev->crowd;
     }
     k->tiles = host || c->whole ? (c->items + c->each - 1) / c->each
                                 : (c->items + dev->group - 1) / dev->group;

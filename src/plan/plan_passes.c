@@ -174,10 +174,10 @@ static void choose_lanes(const passes *c, plan_pass *p)
         p->how = PLAN_LANES_CHUNK;
     } else if (!c->host && plan_running_axis(k) >= 0 && axes) {
         p->how = PLAN_LANES_COPIES;
+    } else if (k->strided && axes) {
+        p->how = PLAN_LANES_ITEMS;
     } else if (p->lanes <= 1) {
         p->how = takes_several(c, axes) ? PLAN_LANES_COPIES : PLAN_LANES_ONE;
-    } else if (k->strided) {
-        p->how = PLAN_LANES_ITEMS;
     } else {
         p->how = p->lanes == 8 && body <= MOST_COPIED_ROWS &&
                          k->axis[__builtin_ctzll(axes)].copies > 1

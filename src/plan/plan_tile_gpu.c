@@ -342,8 +342,8 @@ enum {
     FULL_UNIT = 1024 /* items with which a unit is busy anyhow */
 };
 
-/* Is everything that is done for a column one or several sums over the same
- * axis, of so many lanes, so that a group's rows may have a lane each? */
+/* Does all that is done for a column go over the same axis, and are its sums of
+ * so many lanes, so that a group's rows may have a lane each? */
 static bool is_strided(const plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = plan_points(k, (1ull << k->nouter) - 1) / k->vector;
@@ -364,8 +364,7 @@ static bool is_strided(const plan_kernel *k, int lane, const device_desc *dev)
         sums += sum;
         if (sum && (n->over != axis || n->order.lanes != STRIDED))
             return false;
-        if (plan_is_sink(n) && !sum &&
-            (n->kind != PN_STORE || k->stage[n->stage].axes))
+        if (plan_is_sink(n) && !sum && n->kind != PN_STORE)
             return false;
     }
     return sums > 0;

@@ -633,10 +633,7 @@ static void number_items(emit *e)
 
     e->item = rows ? LLVMBuildURem(e->b, e->lid, n, "") : e->lid;
     e->row = rows ? LLVMBuildUDiv(e->b, e->lid, n, "") : emit_si(e, 0);
-    /* all rows have the results, and one writes them */
-    e->item_valid = e->k->strided ? LLVMBuildICmp(e->b, LLVMIntEQ, e->row,
-                                                  emit_si(e, 0), "")
-                                  : NULL;
+    e->item_valid = NULL;
 }
 
 sd_status emit_kernel(emit *e, const plan_kernel *k)

@@ -193,6 +193,10 @@ emit_value emit_load(emit *e, const plan_node *n, int copy)
 static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
 {
     mask = emit_and(e, mask, e->item_valid);
+    /* all rows have what sums come to, and one writes it */
+    if (e->k->strided && !e->k->stage[n->stage].axes)
+        mask = emit_and(
+            e, mask, LLVMBuildICmp(e->b, LLVMIntEQ, e->row, emit_si(e, 0), ""));
     if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
         !(n->off->varies >> e->lane & 1))
         return emit_and(e, mask,

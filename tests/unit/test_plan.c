@@ -338,6 +338,7 @@ static void plans_read_as_before(void **state)
                {"woven", 0, 3},
                {"streamed", 1, 3},
                {"running", 0, 3},
+               {"softmax_columns", 2, 3},
                {"fft_lines", 2, 3},
                {"product", 0, 4},
                {"conv", 3, 4},

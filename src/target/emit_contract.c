@@ -491,11 +491,18 @@ static void multiply(block *t)
                     .columns = t->columns,
                     .words = t->words,
                     .first = t->first};
+    bool drops =
+        b->engine == PLAN_ENGINE_FMA && emit_has_subnormals(b->node->dtype);
 
-    if (has_tiles(t))
+    if (has_tiles(t)) {
         emit_chain_by_tiles(e, &c);
-    else
-        emit_chain_by_registers(e, &c);
+        return;
+    }
+    if (drops)
+        emit_keep_subnormals(e, false);
+    emit_chain_by_registers(e, &c);
+    if (drops)
+        emit_keep_subnormals(e, true);
 }
 
 /* The loop over chains on axis k, and what is done for one. */

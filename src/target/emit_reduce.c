@@ -253,6 +253,20 @@ static bool starts_here(const emit *e, const emit_reduction *r)
 
 /* ---- products ---- */
 
+/* The processor's own word for the mode: its default, or one where subnormal
+ * operands and results count as 0. */
+void emit_keep_subnormals(emit *e, bool keep)
+{
+    enum { KEPT = 0x1f80, ZERO = 0x9fc0 };
+    LLVMValueRef g = LLVMAddGlobal(e->m, e->i32, "mode");
+
+    LLVMSetInitializer(g, LLVMConstInt(e->i32, keep ? KEPT : ZERO, 0));
+    LLVMSetGlobalConstant(g, true);
+    LLVMSetLinkage(g, LLVMPrivateLinkage);
+    LLVMSetUnnamedAddress(g, LLVMGlobalUnnamedAddr);
+    emit_intrinsic2(e, "llvm.x86.sse.ldmxcsr", NULL, 0, &g, 1);
+}
+
 emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
                              emit_value acc)
 {

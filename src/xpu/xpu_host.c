@@ -4,12 +4,12 @@
 #include "xpu_device.h"
 #include "xpu_elf.h"
 #include "xpu_lib.h"
+#include "xpu_subnormal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <xmmintrin.h>
 
 #define HUGE_BYTES  ((size_t)2 << 20)
 #define LARGE_BYTES ((size_t)64 << 20)
@@ -140,26 +140,6 @@ typedef struct {
     const _Atomic bool *cancel;
 } split;
 
-/* The caller's thread may flush subnormals or round oddly, and threads that it
- * makes inherit that: kernels run in the default mode, whoever runs them. */
-#define MXCSR_DEFAULT 0x1f80u
-#define MXCSR_FLAGS   0x3fu
-
-static uint32_t enter_mode(void)
-{
-    uint32_t old = _mm_getcsr();
-
-    if ((old & ~MXCSR_FLAGS) != MXCSR_DEFAULT)
-        _mm_setcsr(MXCSR_DEFAULT);
-    return old;
-}
-
-static void leave_mode(uint32_t old)
-{
-    if ((old & ~MXCSR_FLAGS) != MXCSR_DEFAULT)
-        _mm_setcsr(old);
-}
-
 static void run_part(void *ctx, int64_t i, int worker)
 {
     const split *s = ctx;
@@ -172,10 +152,10 @@ static void run_part(void *ctx, int64_t i, int worker)
         return; /* the run's end looks at that too */
     if (s->loop)
         memcpy(s->host->scratch, &s->cancel, sizeof s->cancel);
-    mode = enter_mode();
+    mode = xpu_enter_mode(XPU_SUBNORMALS_KEPT);
     s->fn(s->slot, first, first + each + (i < more),
           s->host->scratch + (size_t)worker * s->host->scratch_bytes);
-    leave_mode(mode);
+    xpu_leave_mode(mode);
 }
 
 /* Some for each worker, and none so long that an interrupt waits for it. */
@@ -219,10 +199,10 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
 static sd_status host_libcall(xpu_device *d, const thunk *t, void *const *ptr)
 {
     host *h = d->impl;
-    uint32_t mode = enter_mode();
+    uint32_t mode = xpu_enter_mode(XPU_SUBNORMALS_KEPT);
     sd_status st = xpu_lib_run(h->lib, t, ptr);
 
-    leave_mode(mode);
+    xpu_leave_mode(mode);
     return st;
 }
 

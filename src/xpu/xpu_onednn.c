@@ -6,6 +6,7 @@
  * Its threads are OpenMP's.  They do not survive a fork: in a child calls run
  * on one thread. */
 #include "xpu_onednn.h"
+#include "xpu_subnormal.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -487,6 +488,7 @@ static sd_status run_onednn(void *engine, const thunk *t, void *const *ptr)
 {
     onednn *l = engine;
     onednn_call *c;
+    uint32_t mode = xpu_enter_mode(XPU_SUBNORMALS_ARE_0);
     sd_status st;
     bool done = false;
 
@@ -501,6 +503,7 @@ static sd_status run_onednn(void *engine, const thunk *t, void *const *ptr)
         st = run_direct(l, c, ptr);
     }
     pthread_mutex_unlock(&l->lock);
+    xpu_leave_mode(mode);
     return st;
 }
 

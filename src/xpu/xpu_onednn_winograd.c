@@ -20,6 +20,7 @@
  * there are many tiles, which take less time to read it than to turn it anew.
  */
 #include "xpu_onednn.h"
+#include "xpu_subnormal.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -315,11 +316,13 @@ static void do_piece(void *ctx, int64_t i, int worker)
     int64_t pieces = (r->many + w->piece - 1) / w->piece;
     int64_t first = i % pieces * w->piece;
     winograd_piece p = piece_of(r, i / pieces, area);
+    uint32_t mode;
 
     p.tiles = SD_MIN(w->piece, r->many - first);
     p.sums = (float *)(area + w->sums_at);
     if (atomic_load(&r->odd))
         return;
+    mode = xpu_enter_mode(XPU_SUBNORMALS_ARE_0);
     for (int64_t k = 0; k < w->chunks; k++) {
         go_to(r, &p, k);
         p.from = turned_at(r, p.channel, first);
@@ -328,6 +331,7 @@ static void do_piece(void *ctx, int64_t i, int worker)
         for (int n = 0; n < winograd_points(w->step); n++)
             winograd_multiply(&p, n);
     }
+    xpu_leave_mode(mode);
     if (!turn_results(r, &p, r->first + first))
         atomic_store(&r->odd, true);
 }
@@ -383,6 +387,7 @@ static void direct_row(void *ctx, int64_t i, int worker)
     run *r = ctx;
     const libcall_conv *c = &r->w->c;
     place at = {i / c->out[0], i % c->out[0], 0};
+    uint32_t mode = xpu_enter_mode(XPU_SUBNORMALS_ARE_0);
 
     (void)worker;
     for (; at.x < c->out[1]; at.x++)
@@ -390,6 +395,7 @@ static void direct_row(void *ctx, int64_t i, int worker)
             finish(r, direct_sum(r, at, f), f,
                    at.image * c->out_step[0] + at.y * c->out_step[2] +
                        at.x * c->out_step[3] + f);
+    xpu_leave_mode(mode);
 }
 
 /* ---- a call ---- */

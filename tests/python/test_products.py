@@ -32,3 +32,8 @@ def test_winograd(python):
 
 def test_winograd_without_libraries(python):
     python("run_winograd.py", env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": "0"})
+
+
+def test_subnormals(python):
+    for libraries in "10":
+        python("run_subnormals.py", env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": libraries})

@@ -97,6 +97,9 @@ typedef enum {
                           elements than the sum has lanes: it adds pieces. */
     PLAN_LANES_ITEMS,  /* Each lane is a row of a GPU's group (`strided`), which
                           join them in local memory. */
+    PLAN_LANES_ACROSS, /* As ONE, so many positions of the loop's last axis at a
+                          time as a vector has elements: squares of it and LANE
+                          are turned in registers (plan_across.c). */
     PLAN_LANES_ROWS    /* By rows: as COPIES, with a loop over LANE innermost
                           and the accumulators in areas. */
 } plan_lanes;
@@ -301,6 +304,10 @@ int plan_lane_of(const plan_kernel *k);
 int plan_running_axis(const plan_kernel *k);
 /* The axis along which the copies are that a LOAD or STORE takes at once. */
 int plan_wide_axis(const plan_kernel *k, const plan_node *n);
+/* Elements side by side for each position at which a value is parked: those of
+ * a vector, where rows lie across LANE. */
+int plan_parked_lanes(const plan_kernel *k);
+int plan_across_axis(const plan_kernel *k, const plan_pass *p); /* of ACROSS */
 /* The axes of the nest, as a mask. */
 uint64_t plan_nest_axes(const plan_kernel *k);
 sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,

@@ -47,6 +47,7 @@ static size_t park_bytes(const plan_kernel *k, const plan_node *n)
     uint64_t inner = n->varies >> k->nouter << k->nouter;
 
     return plan_whole_lines((size_t)plan_points(k, inner) * group_rows(k) *
+                            (size_t)plan_parked_lanes(k) *
                             sd_dtype_bytes(n->dtype));
 }
 
@@ -67,50 +68,75 @@ static bool is_dear(const plan_node *n, bool host)
            (host && plan_is_rounding(n));
 }
 
-static void park_dear(plan_kernel *k, int lane, size_t limit, bool host)
+/* Those that several stages use of the values on `axis`; bytes that they take.
+ */
+static size_t park_dear(plan_kernel *k, int axis, size_t limit, bool host)
 {
     uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
     size_t used = 0;
 
-    find_needs(k, 1ull << lane, need);
+    find_needs(k, 1ull << axis, need);
     for (int i = k->nnode - 1; i >= 0; i--) {
         plan_node *n = k->node[i];
 
-        if (n->kind != PN_ELT || !(n->varies >> lane & 1) ||
+        if (n->kind != PN_ELT || !(n->varies >> axis & 1) ||
             !is_dear(n, host) || is_needed_once(need[i]) ||
             used + park_bytes(k, n) > limit)
             continue;
         n->parked = true;
         used += park_bytes(k, n);
-        find_needs(k, 1ull << lane, need);
+        find_needs(k, 1ull << axis, need);
+    }
+    return used;
+}
+
+/* What several stages read on `axis` of rows of `least` bytes and more. */
+static void park_reads(plan_kernel *k, int axis, size_t limit, size_t least)
+{
+    uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
+    size_t used = 0;
+
+    find_needs(k, 1ull << axis, need);
+    for (int i = 0; i < k->nnode; i++) {
+        plan_node *n = k->node[i];
+        size_t bytes = park_bytes(k, n);
+
+        if (n->kind != PN_LOAD || !(n->varies >> axis & 1) ||
+            is_needed_once(need[i]) || used + bytes > limit ||
+            k->slot[n->slot].access & PLAN_WRITE ||
+            (size_t)k->axis[axis].extent * sd_dtype_bytes(n->dtype) < least)
+            continue;
+        n->parked = true;
+        used += bytes;
     }
 }
 
 /* A GPU reads a long row once, if several stages use it: what all its units
  * have in hand of such rows is more than the caches hold. */
-enum { LONG_ROW = 4096 }; /* bytes */
-
 static void park_loads(plan_kernel *k, int lane, size_t limit)
 {
-    uint64_t *need = sd_arena_array(k->arena, uint64_t, k->nnode);
-    size_t used = 0;
+    enum { LONG_ROW = 4096 }; /* bytes */
 
     plan_for_each_node(x, k)
         if (x->parked)
             return;
-    find_needs(k, 1ull << lane, need);
-    for (int i = 0; i < k->nnode; i++) {
-        plan_node *n = k->node[i];
-        size_t bytes = park_bytes(k, n);
+    park_reads(k, lane, limit, LONG_ROW);
+}
 
-        if (n->kind != PN_LOAD || !(n->varies >> lane & 1) ||
-            is_needed_once(need[i]) || used + bytes > limit ||
-            k->slot[n->slot].access & PLAN_WRITE ||
-            k->axis[lane].extent * (int64_t)sd_dtype_bytes(n->dtype) < LONG_ROW)
-            continue;
-        n->parked = true;
-        used += bytes;
-    }
+/* Rows across LANE on the host (plan_across.c): dear values of their elements,
+ * and what is read of them by several stages, which is turned once. */
+void plan_park_across(plan_kernel *k, int lane, size_t limit)
+{
+    uint64_t inner = 0;
+    size_t used = 0;
+
+    for (int i = 0; i < k->nstage; i++)
+        inner |= k->stage[i].axes;
+    if (!inner || inner & (inner - 1) || k->nstage > MOST_STAGES ||
+        !plan_has_rows_across(k, lane, plan_last_axis(inner)))
+        return;
+    used = park_dear(k, plan_last_axis(inner), limit, true);
+    park_reads(k, plan_last_axis(inner), limit - used, 0);
 }
 
 /* Does a GPU join the lanes of n in local memory? */

@@ -109,6 +109,14 @@ static bool scans_lines(const plan_kernel *k, int lane)
     return lines && plan_scan_along(k, lane);
 }
 
+static bool parks_any(const plan_kernel *k)
+{
+    plan_for_each_node(n, k)
+        if (n->parked)
+            return true;
+    return false;
+}
+
 /* Vectors in a step of LANE, on the host. */
 static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
 {
@@ -116,7 +124,7 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
     int n = k->nnode <= 6 ? 2 : chain_copies(k);
     int64_t reach = x->extent;
 
-    if (k->rows)
+    if (k->rows || (x->outer && parks_any(k)))
         return 1;
     if (k->blocks)
         return BLOCK_COPIES;

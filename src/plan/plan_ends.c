@@ -33,10 +33,12 @@ static bool is_neutral(const plan_node *n, const plan_node *init)
 /* The guard where which fails the sum n takes its initial value. */
 static bool filled_from(const plan_node *n, plan_guard *out)
 {
-    const plan_node *x = n->arg[0], *init = n->arg[1];
+    const plan_node *x, *init;
 
-    if (n->kind != PN_REDUCE || n->nout != 1 || !is_neutral(n, init))
+    if (n->kind != PN_REDUCE || n->nout != 1 || !is_neutral(n, n->arg[1]))
         return false;
+    x = n->arg[0];
+    init = n->arg[1];
     if (x->kind == PN_ELT && x->op == HLO_SELECT && x->arg[2] == init)
         return plan_asks(x->arg[0], out) && out->lo <= out->e->lo;
     if (x->kind != PN_LOAD || x->nguard != 1 || !x->narg || x->arg[0] != init)

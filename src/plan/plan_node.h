@@ -125,6 +125,8 @@ struct plan_node {
                              each position of its inner axes */
     bool staged;          /* LOAD on GPUs: the tile of LANE and CROWD is read to
                              an area along CROWD, and taken from there */
+    bool across;          /* LOAD, STORE on hosts: a row of it lies along the
+                             axis of its pass, which is ACROSS */
     bool exclusive;       /* SCAN */
     bool meets;           /* SCATTER over nothing: positions may come to one
                              place at once, in any order */

@@ -244,6 +244,16 @@ static void add_rows(passes *c)
     mark_needs(c, 0);
 }
 
+/* A square is as many registers as it has rows: one at a time. */
+static void take_squares(plan_kernel *k, int lane)
+{
+    for (int i = 0; i < k->npass; i++)
+        if (k->pass[i].how == PLAN_LANES_ACROSS) {
+            k->axis[plan_across_axis(k, &k->pass[i])].copies = k->lanes;
+            k->axis[lane].copies = 1;
+        }
+}
+
 void plan_choose_passes(plan_kernel *k, int lane, bool host)
 {
     passes c = {.k = k, .nest = plan_nest_axes(k), .lane = lane, .host = host};
@@ -262,4 +272,7 @@ void plan_choose_passes(plan_kernel *k, int lane, bool host)
     k->npass = c.pass.n;
     for (int i = 0; host && i < k->npass; i++)
         k->pass[i].end = plan_find_end(k, i, c.nest);
+    for (int i = 0; host && i < k->npass; i++)
+        plan_find_across(k, &k->pass[i], lane);
+    take_squares(k, lane);
 }

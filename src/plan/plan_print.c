@@ -173,6 +173,7 @@ static void print_node(sd_buf *b, const plan_node *n)
                n->meets ? " meeting" : "", n->down ? " down" : "",
                n->rounded ? " rounded" : "", n->narrow ? " narrow" : "",
                n->parked   ? " parked"
+               : n->across ? " across"
                : n->staged ? " staged"
                            : "",
                n->stage);
@@ -262,6 +263,7 @@ static void print_pass(sd_buf *b, const plan_pass *p)
         [PLAN_LANES_MAJOR] = "in turn", [PLAN_LANES_VECTOR] = "vector",
         [PLAN_LANES_ROTATE] = "rotate", [PLAN_LANES_CHUNK] = "chunk",
         [PLAN_LANES_ITEMS] = "items",   [PLAN_LANES_ROWS] = "by rows",
+        [PLAN_LANES_ACROSS] = "in order, across",
     };
 
     sd_buf_str(b, " ");

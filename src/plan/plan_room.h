@@ -325,6 +325,7 @@ size_t plan_whole_lines(size_t bytes);
 /* Parks what is dear to compute again, in at most `limit` bytes beside what
  * joins take. */
 void plan_park(plan_kernel *k, int lane, size_t limit, bool host);
+void plan_park_across(plan_kernel *k, int lane, size_t limit);
 /* Rows a whole number of pages apart have the same few places in the first level
  * of cache: what is fetched of those ahead puts out what the next step reads
  * (sums over 2,048 x 2,048 f32 take 0.76 ms so and 0.55 without, on Zen 3). */
@@ -335,6 +336,8 @@ int plan_row_lanes(const plan_node *n);
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
 void plan_choose_passes(plan_kernel *k, int lane, bool host); /* plan_passes.c */
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
+bool plan_has_rows_across(const plan_kernel *k, int lane, int axis);
+void plan_find_across(plan_kernel *k, plan_pass *p, int lane);
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Where axes are cut, on the host: plan_kernel.cut. */
 void plan_find_cuts(plan_kernel *k, int lane);

@@ -464,6 +464,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
     else
         tile_points(k, lane, dev);
     plan_unroll_rows(k, lane, dev);
-    if (!k->axis[lane].outer)
+    if (k->axis[lane].outer)
+        plan_park_across(k, lane, dev->cache_bytes / 4);
+    else
         plan_park(k, lane, dev->cache_bytes / 4, true);
 }

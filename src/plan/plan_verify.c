@@ -93,7 +93,7 @@ static int copies_in(const plan_kernel *k, const plan_pass *p, int a)
     if (x->place == PLAN_LANE)
         return p->vectors;
     return p->how == PLAN_LANES_COPIES || p->how == PLAN_LANES_ITEMS ||
-                   p->how == PLAN_LANES_ROWS
+                   p->how == PLAN_LANES_ROWS || p->how == PLAN_LANES_ACROSS
                ? x->copies
                : 1;
 }
@@ -350,7 +350,7 @@ static size_t area_needs(const plan_kernel *k, const plan_area *x)
     case PLAN_AREA_PARK:
         return (size_t)plan_points(k, n->varies & ~plan_nest_axes(k)) *
                (size_t)(k->group / SD_MAX(k->items, 1)) *
-               sd_dtype_bytes(n->dtype);
+               (size_t)plan_parked_lanes(k) * sd_dtype_bytes(n->dtype);
     case PLAN_AREA_STAGE:
         return x->row * (size_t)k->axis[lane].tile;
     case PLAN_AREA_JOIN:

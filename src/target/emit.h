@@ -525,6 +525,13 @@ LLVMValueRef emit_to_memory(emit *e, sd_dtype t, LLVMValueRef v);
 emit_value emit_load(emit *e, const plan_node *n, int copy);
 /* n->wide copies in one access, all remembered; that of `copy`. */
 emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level);
+
+/* ---- emit_across.c ---- */
+
+/* Those that the pass takes in squares; false: n is none of them.  A load
+ * remembers its values, of all copies, at `level`. */
+bool emit_across_load(emit *e, const plan_node *n, int copy, int level);
+bool emit_across_store(emit *e, const plan_node *n, int copy);
 void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);
 void emit_park_write(emit *e, const plan_node *n, int copy);

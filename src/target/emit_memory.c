@@ -343,6 +343,8 @@ void emit_store(emit *e, const plan_node *n, int copy)
             write_woven(e, woven, copy);
         return;
     }
+    if (emit_across_store(e, n, copy))
+        return;
     locate(e, n, copy, n->varies | n->off->varies | arg->varies, &a);
     if (a.access != EMIT_UNIFORM) {
         emit_span_write(e, &a, v);
@@ -443,6 +445,10 @@ static LLVMValueRef park_index(emit *e, const plan_node *n, int copy,
         v = LLVMBuildMul(e->b, v, emit_si(e, e->k->axis[i].extent), "");
         v = LLVMBuildAdd(e->b, v, emit_position(e, i, copy, false), "");
         *count *= e->k->axis[i].extent;
+    }
+    if (!e->gpu && plan_parked_lanes(e->k) > 1) {
+        v = LLVMBuildMul(e->b, v, emit_si(e, e->w), "");
+        *count *= e->w;
     }
     if (!e->gpu || e->k->items == e->k->group)
         return v;

@@ -135,6 +135,10 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
         case PN_LOAD:
             if (emit_strands_load(e, n, copy, level, &v))
                 break;
+            if (emit_across_load(e, n, copy, level)) {
+                emit_back(e, mark);
+                return s->v;
+            }
             if (n->staged && !e->stages_loads)
                 v = emit_staged(e, n, copy);
             else

@@ -170,7 +170,7 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     int total;
 
     r->n = n;
-    r->how = how;
+    r->how = how == PLAN_LANES_ACROSS ? PLAN_LANES_ONE : how;
     r->lanes = SD_MAX(n->order.lanes, 1);
     r->width = width_of(e, n, how, r->lanes);
     r->identity = n->kind == PN_REDUCE && n->nout == 1 &&

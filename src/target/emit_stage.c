@@ -464,6 +464,9 @@ static void loops(pass *p, int i)
         run_major(p, i, emit_si(e, x->extent));
     } else if (p->plan->how == PLAN_LANES_ITEMS) {
         run_strided(p, i);
+    } else if (p->plan->how == PLAN_LANES_ACROSS && i == p->naxis - 1 &&
+               !e->axis[e->lane].mask[0]) {
+        run_copies(p, i, x->copies, 1);
     } else if (p->plan->how == PLAN_LANES_COPIES ||
                p->plan->how == PLAN_LANES_ROWS) {
         run_copies(p, i, x->copies, 1);

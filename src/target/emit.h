@@ -336,6 +336,10 @@ int emit_node_level(emit *e, const plan_node *n);
 bool emit_divides_alike(emit *e, const plan_node *n, int level);
 /* Some copies of n are made and remembered, `copy` among them: that one. */
 emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level);
+/* n divides bytes by a constant, by which they are multiplied; false: it does
+ * something else, or one of them would be rounded in another way. */
+bool emit_divides_bytes(emit *e, const plan_node *n, const emit_value *x,
+                        emit_value *out);
 
 /* ---- emit_kernel.c, emit_stage.c ---- */
 

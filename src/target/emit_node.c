@@ -80,6 +80,8 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
     }
     if (e->end && e->end->holds[n->id])
         return (emit_value){emit_bool(e, true), NULL};
+    if (emit_divides_bytes(e, n, arg, arg))
+        return arg[0];
     if (n->narrow && emit_devlib_narrow(e, n, arg))
         return arg[0];
     if (n->down)

@@ -145,9 +145,8 @@ static run known_run(LLVMValueRef mask)
 }
 
 /* The lanes that are read or written without a mask, as a vector of their own.
- * One lane always is: LLVM 22 makes of a masked store of such a vector that was
- * narrowed a store of the wide element, over its neighbours.  Inside a loop
- * that is a kernel all are, because LLVM keeps in registers only what is never
+ * One lane always is, as target_mask.c would make it.  Inside a loop that is a
+ * kernel all are, because LLVM keeps in registers only what is never
  * read or written under a mask: of a carry of 3 numbers, <3 x float>. */
 static run unmasked_run(const emit *e, LLVMValueRef mask)
 {

@@ -1,13 +1,17 @@
-/* Masked reads of AVX2, before code generation.
+/* Masked reads and writes, before code generation.  Which lanes a mask allows
+ * often shows only after loops have been unrolled.
  *
- * LLVM 22 reads without a mask what it cuts off a masked read whose mask it
- * finds to be false there: of eight numbers of 64 bits the upper four, where a
- * row has no more than four.  That gives numbers that nobody asked for, and
- * reads behind the end of memory.  Which lanes a mask never allows often shows
- * only after loops have been unrolled.  So a read of which a half, or a
- * register of several, is in vain becomes those of its halves; what is never
- * allowed is what the read passes on.  Others LLVM cuts by itself, and
- * rightly. */
+ * Writes: where a mask is known to allow one lane alone, and what is written
+ * was narrowed from wider integers, LLVM 22 for AVX-512 writes that lane at its
+ * wide size, over its neighbours.  So one lane is written as an element.
+ *
+ * Reads of AVX2: LLVM 22 reads without a mask what it cuts off a masked read
+ * whose mask it finds to be false there: of eight numbers of 64 bits the upper
+ * four, where a row has no more than four.  That gives numbers that nobody
+ * asked for, and reads behind the end of memory.  So a read of which a half, or
+ * a register of several, is in vain becomes those of its halves; what is never
+ * allowed is what the read passes on.  Others LLVM cuts by itself, and rightly.
+ */
 #include "target_room.h"
 
 enum {
@@ -148,27 +152,68 @@ static void cut(reading *r, LLVMValueRef call)
     LLVMInstructionEraseFromParent(call);
 }
 
-/* The next use is asked for first: a read that is cut goes. */
-static void cut_all(reading *r, LLVMValueRef f)
+/* The only lane that a mask known by now allows; -1: there is none such. */
+static int only_lane(LLVMValueRef mask)
 {
-    LLVMUseRef next;
+    int n = (int)LLVMGetVectorSize(LLVMTypeOf(mask)), only = -1;
 
-    for (LLVMUseRef u = LLVMGetFirstUse(f); u; u = next) {
-        next = LLVMGetNextUse(u);
-        cut(r, LLVMGetUser(u));
+    for (int i = 0; LLVMIsConstant(mask) && i < n; i++) {
+        LLVMValueRef on = LLVMGetAggregateElement(mask, (unsigned)i);
+
+        if (!on || !LLVMIsAConstantInt(on))
+            return -1;
+        if (!LLVMConstIntGetZExtValue(on))
+            continue;
+        if (only >= 0)
+            return -1;
+        only = i;
     }
+    return only;
 }
 
-void target_cut_masks(LLVMModuleRef m, LLVMContextRef cx)
+static void write_element(reading *r, LLVMValueRef call)
 {
-    static const char name[] = "llvm.masked.load";
-    unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+    LLVMValueRef v = LLVMGetOperand(call, 0), at;
+    int lane = only_lane(LLVMGetOperand(call, 2));
+
+    if (lane < 0)
+        return;
+    r->part = LLVMGetElementType(LLVMTypeOf(v));
+    LLVMPositionBuilderBefore(r->b, call);
+    at = LLVMConstInt(r->i32, (unsigned)lane, 0);
+    v = LLVMBuildStore(
+        r->b, LLVMBuildExtractElement(r->b, v, at, ""),
+        LLVMBuildGEP2(r->b, r->part, LLVMGetOperand(call, 1), &at, 1, ""));
+    LLVMSetAlignment(v, (unsigned)bits_of(r->part) / 8);
+    LLVMInstructionEraseFromParent(call);
+}
+
+/* The next use is asked for first: a call that is cut goes. */
+static void for_each_call(LLVMModuleRef m, LLVMContextRef cx, const char *name,
+                          void (*cut_one)(reading *r, LLVMValueRef call))
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     reading r = {.b = LLVMCreateBuilderInContext(cx),
                  .i32 = LLVMInt32TypeInContext(cx)};
+    LLVMUseRef next;
 
     for (LLVMValueRef f = LLVMGetFirstFunction(m); f;
          f = LLVMGetNextFunction(f))
-        if (LLVMGetIntrinsicID(f) == id)
-            cut_all(&r, f);
+        for (LLVMUseRef u = LLVMGetIntrinsicID(f) == id ? LLVMGetFirstUse(f)
+                                                        : NULL;
+             u; u = next) {
+            next = LLVMGetNextUse(u);
+            cut_one(&r, LLVMGetUser(u));
+        }
     LLVMDisposeBuilder(r.b);
+}
+
+void target_cut_reads(LLVMModuleRef m, LLVMContextRef cx)
+{
+    for_each_call(m, cx, "llvm.masked.load", cut);
+}
+
+void target_cut_writes(LLVMModuleRef m, LLVMContextRef cx)
+{
+    for_each_call(m, cx, "llvm.masked.store", write_element);
 }

@@ -64,8 +64,10 @@ void target_loops(plan *p);
 void target_choose(LLVMModuleRef m, LLVMContextRef cx);
 
 /* The same: masked reads without the registers and halves of which no lane is
- * ever allowed.  target_mask.c. */
-void target_cut_masks(LLVMModuleRef m, LLVMContextRef cx);
+ * ever allowed; and, with AVX-512 too, masked writes of one lane as writes of an
+ * element.  target_mask.c. */
+void target_cut_reads(LLVMModuleRef m, LLVMContextRef cx);
+void target_cut_writes(LLVMModuleRef m, LLVMContextRef cx);
 
 extern const target_ops target_x86, target_spirv, target_ptx;
 

@@ -130,8 +130,9 @@ static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
     if (dev->lanes == 8) {
         target_choose(m, cx);
-        target_cut_masks(m, cx);
+        target_cut_reads(m, cx);
     }
+    target_cut_writes(m, cx);
     hide_counters(m, cx);
 }
 

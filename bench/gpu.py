@@ -164,6 +164,15 @@ def others(n):
     yield "fft 100 x 1000", jnp.fft.fft, normal((100, 1000))
     yield "softmax along 0, 500 x 400", lambda x: jax.nn.softmax(x, 0), normal((500, 400))
     yield "k-means step, 5000 x 8 to 20", step, normal((5000, 8), (20, 8))
+    for rows, terms in (64, 65536), (8, 20000):
+        yield f"x.T @ y, {rows} x {terms} x {rows}", lambda x, y: x.T @ y, normal((terms, rows), (terms, rows))
+
+    def window(x, g):
+        def cost(k):
+            return (jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) * g).sum()
+        return jax.grad(cost)(jnp.zeros((3, 3, x.shape[-1], g.shape[-1])))
+    for images, side, c, o in (32, 56, 64, 64), (32, 28, 128, 128), (64, 32, 3, 32), (128, 28, 1, 32):
+        yield f"window's gradient {images} x {side}, {c} to {o}", window, normal((images, side, side, c), (images, side, side, o))
 
 
 def calls():

@@ -12,9 +12,8 @@ f32v DL(exp_down_f32)(f32v x)
     f32v p;
     u32v raw;
 
-    x = SEL(x < F(-104.5f), F(-104.5f), x);
-    p = exp_reduce32(x, &raw);
-    return exp_join_down32(p, raw);
+    p = exp_reduce32(SEL(x < F(EXP_ZERO), F(EXP_LEAST32), x), &raw);
+    return exp_or_zero32(x, exp_join_down32(p, raw));
 }
 
 /* 2^n e^r - 1 = 2 (2^(n-1) (e^r - 1) + 2^(n-1) - 1/2) */

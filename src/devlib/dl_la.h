@@ -4,6 +4,8 @@
  *
  * With DL_LANES those that say so are of as many matrices side by side, which
  * all go one way: what one of them wants else is selected, to the same bits.
+ * With DL_GROUP those that say so are of a group of a GPU's work items, to the
+ * same bits as well.
  *
  * Matrices are row-major.  Inner loops run along rows, so that a compiler
  * makes vectors of them.  Long sums are sums of short ones, in an order that is
@@ -95,12 +97,77 @@ typedef C T;
 typedef R T;
 #endif
 
-#define RP DL_GLOBAL R *restrict
-#define TP DL_GLOBAL T *restrict
-#define CP DL_GLOBAL C *restrict
-#define IP DL_GLOBAL I *restrict
-#define CONST_TP DL_GLOBAL const T *restrict
-#define CONST_IP DL_GLOBAL const int32_t *restrict
+/* The items of a group go one way, too: all hold the same numbers, and each does
+ * its share of a loop whose turns do not need each other, every ITEMS-th turn
+ * from ITEM on.  What is no such loop is done by all alike, and written by the
+ * one that IS_FIRST.  MEET stands between what one writes and another reads or
+ * writes; what writes for others ends with it. */
+#ifdef DL_GROUP
+#define ITEM     LID
+#define ITEMS    GROUP
+#define IS_FIRST (LID == 0)
+#define MEET()   SYNC()
+#define SHARED   /* an item's pointer is not the only way to what it points to */
+#else
+#define ITEM     ((int64_t)0)
+#define ITEMS    ((int64_t)1)
+#define IS_FIRST 1
+#define MEET()
+#define SHARED restrict
+#endif
+#define RP DL_GLOBAL R *SHARED
+#define TP DL_GLOBAL T *SHARED
+#define CP DL_GLOBAL C *SHARED
+#define IP DL_GLOBAL I *SHARED
+#define CONST_TP DL_GLOBAL const T *SHARED
+#define CONST_IP DL_GLOBAL const int32_t *SHARED
+
+/* Every place of rows x cols, in any order; x[i * ld + j] of each, WAS, becomes
+ * `to`.  An item reads a few before it writes them, and turns of a loop that
+ * only reads are put side by side, since one alone would wait for its memory. */
+#ifdef DL_GROUP
+enum { FEW_PLACES = 4 };
+#define UNROLL _Pragma("clang loop unroll_count(8)")
+#define UPDATE_PLACES(x, ld, i, j, rows, cols, to) \
+    do { \
+        const int64_t end_ = (rows) * (cols); \
+        for (int64_t first_ = LID; first_ < end_; \
+             first_ += FEW_PLACES * GROUP) { \
+            T new_[FEW_PLACES]; \
+            for (int q_ = 0; q_ < FEW_PLACES; q_++) { \
+                int64_t at_ = least_of(first_ + q_ * GROUP, end_ - 1); \
+                int64_t i = (uint32_t)at_ / (uint32_t)(cols); \
+                int64_t j = (uint32_t)at_ % (uint32_t)(cols); \
+                T WAS = (x)[i * (ld) + j]; \
+                new_[q_] = to; \
+            } \
+            for (int q_ = 0; q_ < FEW_PLACES; q_++) { \
+                int64_t at_ = first_ + q_ * GROUP; \
+                int64_t i = (uint32_t)at_ / (uint32_t)(cols); \
+                int64_t j = (uint32_t)at_ % (uint32_t)(cols); \
+                if (at_ < end_) \
+                    (x)[i * (ld) + j] = new_[q_]; \
+            } \
+        } \
+        MEET(); \
+    } while (0)
+#define EACH_PLACE(i, j, rows, cols) \
+    for (int64_t i = 0, j = 0, place = LID; \
+         place < (rows) * (cols) && \
+         (i = (uint32_t)place / (uint32_t)(cols), \
+         j = (uint32_t)place % (uint32_t)(cols), 1); \
+         place += GROUP)
+#else
+#define UNROLL
+#define EACH_PLACE(i, j, rows, cols) \
+    for (int64_t i = 0; i < (rows); i++) \
+        for (int64_t j = 0; j < (cols); j++)
+#define UPDATE_PLACES(x, ld, i, j, rows, cols, to) \
+    EACH_PLACE (i, j, rows, cols) { \
+        T WAS = (x)[i * (ld) + j]; \
+        (x)[i * (ld) + j] = to; \
+    }
+#endif
 
 /* A function that many matrices have, too: theirs is in dl_la_lanes.h. */
 #if DL_LANES > 1
@@ -271,8 +338,9 @@ DL_INLINE T neg(T a) { return scale(a, -1); }
 /* y += a x */
 DL_INLINE void add_row(int64_t n, T a, CONST_TP x, TP y)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = ITEM; i < n; i += ITEMS)
         y[i] = mac(y[i], a, x[i]);
+    MEET();
 }
 /* The same, but where `not`. */
 DL_INLINE void add_row_unless(M not, int64_t n, T a, CONST_TP x, TP y)
@@ -294,6 +362,14 @@ enum { WIDE = 8, HALF = 4 };
 #else
 enum { WIDE = 32, HALF = 8 };
 #endif
+#ifdef DL_GROUP
+#define EACH_TILE_OF(wide, half, at, first, n, what) \
+    do { \
+        for (int64_t at = (first) + ITEM; at < (n); at += ITEMS) \
+            what(1); \
+        MEET(); \
+    } while (0)
+#else
 #define EACH_TILE_OF(wide, half, at, first, n, what) \
     do { \
         int64_t at = first; \
@@ -312,6 +388,7 @@ enum { WIDE = 32, HALF = 8 };
         for (; at < (n); at++) \
             what(1); \
     } while (0)
+#endif
 #define EACH_TILE(at, n, what) EACH_TILE_OF(WIDE, HALF, at, 0, n, what)
 
 /* The numbers that rows are multiplied by; conj: by their conjugates. */
@@ -339,6 +416,7 @@ DL_INLINE void sum_tile(int tile, int64_t count, factors a,
 
         for (int c = 0; c < tile; c++)
             part[c] = make(0);
+        UNROLL
         for (int64_t k = from; k < to; k++) {
             T by = factor_at(&a, k);
 
@@ -382,13 +460,15 @@ DL_INLINE void add_conj_rows(int64_t count, factors a, DL_GLOBAL const T *x,
 }
 DL_INLINE void fill_row(int64_t n, T a, TP x)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = ITEM; i < n; i += ITEMS)
         x[i] = a;
+    MEET();
 }
 DL_INLINE void copy_row(int64_t n, CONST_TP x, TP y)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = ITEM; i < n; i += ITEMS)
         y[i] = x[i];
+    MEET();
 }
 DL_INLINE void swap_rows(int64_t n, DL_GLOBAL T *x, DL_GLOBAL T *y)
 {
@@ -399,25 +479,55 @@ DL_INLINE void swap_rows(int64_t n, DL_GLOBAL T *x, DL_GLOBAL T *y)
         y[i] = t;
     }
 }
-/* The sum of x y (conj: of conj(x) y), in 8 sums. */
-DL_INLINE T dot(int64_t n, int conj, CONST_TP x, CONST_TP y)
+/* Sums side by side, and searches of a group. */
+enum { SUMS = 8, SEARCHES = 32 };
+/* The sum of x y (conj: of conj(x) y), in SUMS sums and what is left over. */
+DL_INLINE T join_sums(T *s, int64_t n, int conj, CONST_TP x, CONST_TP y)
 {
-    T s[8], t;
-    int64_t i = 0;
+    T t;
 
-    for (int k = 0; k < 8; k++)
-        s[k] = make(0);
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++)
-            s[k] = mac(s[k], conj ? conj_of(x[i + k]) : x[i + k], y[i + k]);
-    for (int h = 4; h; h /= 2)
+    for (int h = SUMS / 2; h; h /= 2)
         for (int k = 0; k < h; k++)
             s[k] += s[k + h];
     t = s[0];
-    for (; i < n; i++)
+    for (int64_t i = n / SUMS * SUMS; i < n; i++)
         t = mac(t, conj ? conj_of(x[i]) : x[i], y[i]);
     return t;
 }
+DL_INLINE T dot(int64_t n, int conj, CONST_TP x, CONST_TP y)
+{
+    T s[SUMS];
+
+    for (int k = 0; k < SUMS; k++)
+        s[k] = make(0);
+    for (int64_t i = 0; i + SUMS <= n; i += SUMS)
+        for (int k = 0; k < SUMS; k++)
+            s[k] = mac(s[k], conj ? conj_of(x[i + k]) : x[i + k], y[i + k]);
+    return join_sums(s, n, conj, x, y);
+}
+/* The same by a group, an item a sum; room: SUMS numbers. */
+#ifdef DL_GROUP
+DL_INLINE T dot_of_all(int64_t n, int conj, CONST_TP x, CONST_TP y, TP room)
+{
+    T s[SUMS];
+
+    for (int64_t k = ITEM; k < SUMS; k += ITEMS) {
+        T t = make(0);
+
+        UNROLL
+        for (int64_t i = k; i < n / SUMS * SUMS; i += SUMS)
+            t = mac(t, conj ? conj_of(x[i]) : x[i], y[i]);
+        room[k] = t;
+    }
+    MEET();
+    for (int k = 0; k < SUMS; k++)
+        s[k] = room[k];
+    MEET();
+    return join_sums(s, n, conj, x, y);
+}
+#else
+#define dot_of_all(n, conj, x, y, room) ((void)(room), dot(n, conj, x, y))
+#endif
 /* The largest |re| or |im| of n elements; a NaN, where there is one, or an
  * infinity makes it one of these. */
 DL_INLINE R largest(int64_t n, CONST_TP x)
@@ -433,6 +543,26 @@ DL_INLINE R largest(int64_t n, CONST_TP x)
     }
     return most + bad;
 }
+/* The same by a group; x in `parts` equal parts, each of which is a number of
+ * room. */
+#ifdef DL_GROUP
+DL_INLINE R largest_of_all(int64_t n, CONST_TP x, RP room, int64_t parts)
+{
+    R most = 0, bad = 0;
+
+    for (int64_t i = ITEM; i < parts; i += ITEMS)
+        room[i] = largest(n / parts, x + n / parts * i);
+    MEET();
+    for (int64_t i = 0; i < parts; i++) {
+        most = max_of(most, room[i]);
+        bad += room[i] - room[i];
+    }
+    MEET();
+    return most + bad;
+}
+#else
+#define largest_of_all(n, x, room, parts) ((void)(room), largest(n, x))
+#endif
 
 /* A power of two that brings numbers of this size to where their squares are
  * neither infinite nor 0; 1 where they are there. */
@@ -508,6 +638,39 @@ TURN_TILE(turn_few, FEW_NUMBERS)
 TURN_TILE(turn_column, R)
 
 /* Rows of n numbers, one after the other, as real ones. */
+#ifdef DL_GROUP
+/* A column; what a few turns read is read before they write. */
+DL_INLINE void turn_ahead(const sweep *w, DL_GLOBAL S *x, int64_t ld)
+{
+    enum { AHEAD = 8 };
+    S row = *x, next[AHEAD], c[AHEAD], s[AHEAD];
+
+    for (int64_t k = 0; k < w->count; k += AHEAD) {
+        for (int q = 0; q < AHEAD; q++) {
+            int64_t turn = least_of(k + q, w->count - 1);
+
+            next[q] = x[(turn + 1) * w->step * ld];
+            c[q] = w->c[w->first + turn * w->step];
+            s[q] = w->s[w->first + turn * w->step];
+        }
+        for (int q = 0; q < AHEAD; q++)
+            if (k + q < w->count) {
+                x[(k + q) * w->step * ld] = FMA(next[q], s[q], row * c[q]);
+                row = FMA(row, -s[q], next[q] * c[q]);
+            }
+    }
+    x[w->count * w->step * ld] = row;
+}
+
+DL_PART void turn_sweep(const sweep *w, DL_GLOBAL T *x, int64_t n)
+{
+    int64_t ld = n * (int64_t)(sizeof(T) / sizeof(S));
+
+    for (int64_t j = ITEM; j < ld; j += ITEMS)
+        turn_ahead(w, (DL_GLOBAL S *)x + w->first * ld + j, ld);
+    MEET();
+}
+#else
 DL_PART void turn_sweep(const sweep *w, DL_GLOBAL T *x, int64_t n)
 {
     enum { A_PACK = sizeof(PACK) / sizeof(S),
@@ -527,16 +690,23 @@ DL_PART void turn_sweep(const sweep *w, DL_GLOBAL T *x, int64_t n)
     for (; j < ld; j += ONE)
         turn_column(1, w, to + j, ld);
 }
+#endif
 
 /* to, cols x rows, is from, rows x cols, with rows and columns exchanged.  Of
  * columns whose numbers share their places in the cache few are touched at a
  * time. */
 DL_INLINE void transpose(int64_t rows, int64_t cols, CONST_TP from, TP to)
 {
+#ifdef DL_GROUP
+    EACH_PLACE (i, j, rows, cols)
+        to[j * rows + i] = from[i * cols + j];
+    MEET();
+#else
     for (int64_t i0 = 0; i0 < rows; i0 += FEW_ROWS)
         for (int64_t j = 0; j < cols; j++)
             for (int64_t i = i0; i < least_of(i0 + FEW_ROWS, rows); i++)
                 to[j * rows + i] = from[i * cols + j];
+#endif
 }
 
 /* ---- order ---- */
@@ -545,7 +715,7 @@ DL_INLINE void transpose(int64_t rows, int64_t cols, CONST_TP from, TP to)
  * as they lie. */
 DL_PART void rank_of(DL_GLOBAL const R *x, int64_t n, int falling, IP rank)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = ITEM; i < n; i += ITEMS) {
         I before = 0;
 
         for (int64_t j = 0; j < n; j++) {
@@ -557,6 +727,7 @@ DL_PART void rank_of(DL_GLOBAL const R *x, int64_t n, int falling, IP rank)
         }
         rank[i] = before;
     }
+    MEET();
 }
 
 /* A component of a vector; a zero's sign would depend on the neighbours in the
@@ -570,10 +741,12 @@ DL_INLINE T component(M good, T x)
 DL_INLINE void put_in_order(int64_t n, M good, R by, DL_GLOBAL const I *rank,
                             RP x, RP was)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = ITEM; i < n; i += ITEMS)
         was[i] = SEL(good, x[i] / by + 0, (R)NOT_A_NUMBER);
-    for (int64_t i = 0; i < n; i++)
+    MEET();
+    for (int64_t i = ITEM; i < n; i += ITEMS)
         put_at(NOT((M)0), was[i], rank[i], x);
+    MEET();
 }
 
 #endif

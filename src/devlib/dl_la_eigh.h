@@ -9,8 +9,9 @@
 enum { MOST_TURNS = 60 };
 
 /* a, both triangles, row-major, is overwritten: column k below the diagonal
- * becomes the reflector, d and e the diagonals.  work: 2 n. */
-DL_PART void to_diagonals(TP a, RP d, RP e, TP tau, TP work, int64_t n)
+ * becomes the reflector, d and e the diagonals.  work: 2 n; room: what
+ * reflect wants. */
+DL_PART void to_diagonals(TP a, RP d, RP e, TP tau, TP work, TP room, int64_t n)
 {
     TP v = work;
     TP p = work + n;
@@ -20,48 +21,45 @@ DL_PART void to_diagonals(TP a, RP d, RP e, TP tau, TP work, int64_t n)
         DL_GLOBAL T *b = a + (k + 1) * n + k + 1;
         T sum;
 
-        tau[k] = reflect(m, b - 1, n);
+        tau[k] = reflect(m, b - 1, n, room);
         e[k] = re(b[-1]);
         if (ALL(is_zero(tau[k])))
             continue;
-        v[0] = make(1);
-        for (int64_t i = 1; i < m; i++)
-            v[i] = b[i * n - 1];
+        for (int64_t i = ITEM; i < m; i += ITEMS)
+            v[i] = i ? b[i * n - 1] : make(1);
+        MEET();
         /* p = tau b v, b's columns being its rows' conjugates */
         fill_row(m, make(0), p);
         add_conj_rows(m, (factors){v, 1, 0}, b, n, m, p);
-        for (int64_t i = 0; i < m; i++)
+        for (int64_t i = ITEM; i < m; i += ITEMS)
             p[i] = mul(tau[k], p[i]);
-        sum = dot(m, 1, p, v);
+        MEET();
+        sum = dot_of_all(m, 1, p, v, room);
         add_row(m, scale(mul(tau[k], sum), (R)-0.5), v, p);
-        for (int64_t i = 0; i < m; i++) {
-            T by_p = neg(v[i]), by_v = neg(p[i]);
-
-            for (int64_t j = 0; j < m; j++)
-                b[i * n + j] = mac(mac(b[i * n + j], by_p, conj_of(p[j])),
-                                   by_v, conj_of(v[j]));
-        }
+        UPDATE_PLACES(b, n, i, j, m, m,
+                      mac(mac(WAS, neg(v[i]), conj_of(p[j])), neg(p[i]),
+                          conj_of(v[j])));
     }
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = ITEM; i < n; i += ITEMS)
         d[i] = re(a[i * n + i]);
+    MEET();
 }
 
 /* Both triangles of the matrix of which one counts, times by. */
 DL_INLINE void fill_hermitian(CONST_TP from, TP a, int64_t n, int64_t lower,
                               R by)
 {
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t j = 0; j < i; j++) {
-            T x = scale(lower ? from[i * n + j] : conj_of(from[j * n + i]), by);
+    EACH_PLACE (i, j, n, n) {
+        T x = (lower != 0) == (j < i) ? from[i * n + j] : conj_of(from[j * n + i]);
 
-            a[i * n + j] = x;
-            a[j * n + i] = conj_of(x);
-        }
-        a[i * n + i] = make(re(from[i * n + i]) * by);
+        x = scale(x, by);
+
+        a[i * n + j] = j == i ? make(re(x)) : x;
     }
+    MEET();
 }
 
-#if DL_LANES == 1
+#if DL_LANES == 1 && !defined DL_GROUP
 /* LAPACK's L; its U is the same with rows and columns counted from the end.
  * work: n x n + 3 n. */
 void DL_LA(tridiagonal)(CONST_TP a, TP out, RP d, RP e, TP tau, TP work,
@@ -77,7 +75,7 @@ void DL_LA(tridiagonal)(CONST_TP a, TP out, RP d, RP e, TP tau, TP work,
         b[i] = b[n * n - 1 - i];
         b[n * n - 1 - i] = t;
     }
-    to_diagonals(b, d, e, tau, work, n);
+    to_diagonals(b, d, e, tau, work, 0, n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++) {
             if (lower)
@@ -197,6 +195,22 @@ DL_PART void end_pairs(const three_diagonals *b, I l, M pair)
     put_at(pair, s, first + 1, b->s);
 }
 
+/* The turns of a sweep over the rows [top, bottom]. */
+DL_INLINE void make_turns(const three_diagonals *b, I l, I m, int64_t top,
+                          int64_t bottom)
+{
+    M pair = (M)(l < (I)b->n) & (M)(m == l + 1);
+
+    if (bottom - top > 1)
+        ql_step(b, SEL(pair, (I)b->n, l), m, top, bottom);
+    else {
+        b->c[bottom] = (R)1;
+        b->s[bottom] = (R)0;
+    }
+    if (ANY(pair))
+        end_pairs(b, l, pair);
+}
+
 /* False of what did not converge. */
 DL_PART M ql(three_diagonals *b)
 {
@@ -211,27 +225,22 @@ DL_PART M ql(three_diagonals *b)
         int64_t bottom = most_lane(SEL(l < (I)b->n, m, (I)0));
         sweep w = {bottom, -1, bottom - top, b->c, b->s};
 
-        M pair = (M)(l < (I)b->n) & (M)(m == l + 1);
-
         if (turn == MOST_TURNS * b->n)
             break;
-        if (bottom - top > 1)
-            ql_step(b, SEL(pair, (I)b->n, l), m, top, bottom);
-        else {
-            b->c[bottom] = (R)1;
-            b->s[bottom] = (R)0;
-        }
-        if (ANY(pair))
-            end_pairs(b, l, pair);
+        MEET(); /* all have found it */
+        if (IS_FIRST)
+            make_turns(b, l, m, top, bottom);
+        MEET();
         turn_sweep(&w, b->z, b->n);
     }
     return (M)(l >= (I)b->n);
 }
 
 /* Rows of z become the vectors, row r that of the value of that rank.  q and z
- * are n x n, work 5 n; returns where it converged. */
-DL_PART M eigh_of(CONST_TP a, TP q, RP w, TP z, TP work, IP rank, int64_t n,
-                  int64_t lower)
+ * are n x n, work 5 n; returns where it converged.  room: of a group, what
+ * reflect_left wants of n x n. */
+DL_PART M eigh_of(CONST_TP a, TP q, RP w, TP z, TP work, TP room, IP rank,
+                  int64_t n, int64_t lower)
 {
     TP tau = work + 2 * n;
     three_diagonals b = {w, (RP)(work + 3 * n), (RP)work, (RP)(work + n), z, n,
@@ -239,21 +248,23 @@ DL_PART M eigh_of(CONST_TP a, TP q, RP w, TP z, TP work, IP rank, int64_t n,
     R most = 0, bad = 0, by;
     M good;
 
+    for (int64_t i = ITEM; i < n; i += ITEMS)
+        w[i] = largest(lower ? i + 1 : n - i, a + i * n + (lower ? 0 : i));
+    MEET();
     for (int64_t i = 0; i < n; i++) {
-        R x = largest(lower ? i + 1 : n - i, a + i * n + (lower ? 0 : i));
-
-        most = max_of(most, x);
-        bad += x - x; /* a comparison drops a NaN */
+        most = max_of(most, w[i]);
+        bad += w[i] - w[i]; /* a comparison drops a NaN */
     }
     good = is_finite(most + bad);
     by = safe_factor(most);
     fill_hermitian(a, z, n, lower, by);
-    for (int64_t i = 0; !ALL(good) && i < n * n; i++)
+    for (int64_t i = ITEM; !ALL(good) && i < n * n; i += ITEMS)
         z[i] = SEL(good, z[i], make(0));
-    to_diagonals(z, w, b.e, tau, work, n);
+    MEET();
+    to_diagonals(z, w, b.e, tau, work, room, n);
     if (n)
         b.e[n - 1] = 0;
-    form_product(z + n, n + 1, n, tau, n - 1, 1, q, n, n);
+    form_product(z + n, n + 1, n, tau, n - 1, 1, q, n, n, room);
     transpose(n, n, q, z);
     good &= ql(&b);
     rank_of(w, n, 0, rank);
@@ -262,16 +273,15 @@ DL_PART M eigh_of(CONST_TP a, TP q, RP w, TP z, TP work, IP rank, int64_t n,
 }
 
 #if DL_LANES == 1
-/* work: n x n + 5 n. */
+/* work: n x n + 5 n, and room. */
 void DL_LA(eigh)(CONST_TP a, TP v, RP w, TP work, int64_t n, int64_t lower)
 {
     TP z = work + 5 * n;
     IP rank = (IP)(work + 4 * n);
-    int good = eigh_of(a, v, w, z, work, rank, n, lower);
+    int good = eigh_of(a, v, w, z, work, z + n * n, rank, n, lower);
 
-    for (int64_t r = 0; r < n; r++)
-        for (int64_t i = 0; i < n; i++)
-            v[i * n + rank[r]] = component(good, z[r * n + i]);
+    EACH_PLACE (r, i, n, n)
+        v[i * n + rank[r]] = component(good, z[r * n + i]);
 }
 #endif
 

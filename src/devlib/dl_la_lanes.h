@@ -245,7 +245,7 @@ void DL_LA(triangular_solve_lanes)(const S *a, const S *b, S *to, R *work,
         if (trans != 1)
             turn_square(n, n, t);
         solve_in_place(t, x, n, p, q, left, (lower != 0) == (trans == 1),
-                       unit);
+                       unit, 0);
         spread(m, p * q, x, to + f * p * q);
     }
 }
@@ -260,7 +260,7 @@ void DL_LA(lu_lanes)(const S *a, S *lu, int32_t *pivot, int32_t *order, R *work,
     EACH_GROUP(f, many, count)
     {
         gather(many, m * n, a + f * m * n, x);
-        eliminate(x, m, n, exchanged);
+        eliminate(x, m, n, exchanged, 0);
         spread(many, m * n, x, lu + f * m * n);
         for (int64_t l = 0; l < many; l++) {
             for (int64_t i = 0; i < k; i++)
@@ -279,7 +279,7 @@ void DL_LA(qr_lanes)(const S *a, S *r, S *tau, R *work, int64_t count,
     EACH_GROUP(f, many, count)
     {
         gather(many, m * n, a + f * m * n, x);
-        DL_LA(qr)(x, y, t, m, n);
+        DL_LA(qr)(x, y, t, 0, m, n);
         spread(many, m * n, y, r + f * m * n);
         spread(many, k, t, tau + f * k);
     }
@@ -295,7 +295,7 @@ void DL_LA(householder_product_lanes)(const S *a, const S *tau, S *q, R *work,
     {
         gather(many, m * n, a + f * m * n, x);
         gather(many, t, tau + f * t, w);
-        DL_LA(householder_product)(x, w, y, m, n, t);
+        DL_LA(householder_product)(x, w, y, 0, m, n, t);
         spread(many, m * n, y, q + f * m * n);
     }
 }
@@ -312,7 +312,7 @@ void DL_LA(eigh_lanes)(const S *a, S *v, S *w, R *work, int64_t count,
         M good;
 
         gather(many, n * n, a + f * n * n, x);
-        good = eigh_of(x, q, values, z, more, rank, n, lower);
+        good = eigh_of(x, q, values, z, more, 0, rank, n, lower);
         finish_vectors(good, n * n, z);
         spread(many, n, values, w + f * n);
         spread_columns(many, n, n, z, rank, n, x, v + f * n * n);
@@ -331,8 +331,8 @@ void DL_LA(svd_values_lanes)(const S *a, S *s, R *work, int64_t count,
         R by;
 
         gather(many, m * n, a + f * m * n, x);
-        by = tall_copy(x, g, m, n);
-        svd_of(g, values, more, rows, cols, 0, 0, by, &of);
+        by = tall_copy(x, g, values, m, n);
+        svd_of(g, values, more, 0, rows, cols, 0, 0, by, &of);
         spread(many, cols, values, s + f * cols);
     }
 }
@@ -351,8 +351,8 @@ void DL_LA(svd_lanes)(const S *a, S *s, S *u, S *vt, R *work, int64_t count,
         R by;
 
         gather(many, m * n, a + f * m * n, x);
-        by = tall_copy(x, g, m, n);
-        svd_of(g, values, more, rows, cols, wide, 1, by, &of);
+        by = tall_copy(x, g, values, m, n);
+        svd_of(g, values, more, 0, rows, cols, wide, 1, by, &of);
         finish_vectors(of.good, wide * rows, of.u);
         finish_vectors(of.good, cols * cols, of.v);
         spread(many, cols, values, s + f * cols);

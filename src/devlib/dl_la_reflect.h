@@ -20,31 +20,97 @@ DL_INLINE R reflect_factor(int64_t n, DL_GLOBAL const T *x, int64_t step,
     return SEL(extreme & (M)(most > 0) & is_finite(most), most, (R)1);
 }
 
-/* The sum of the squares of all but the first, as if in twice the precision
- * (Ogita, Rump and Oishi, "Accurate sum and dot product", 2005): a reflector is
- * as orthogonal as its length is right. */
-DL_INLINE R squares(int64_t n, DL_GLOBAL const T *x, int64_t step)
+/* A sum as if in twice the precision (Ogita, Rump and Oishi, "Accurate sum and
+ * dot product", 2005). */
+typedef struct {
+    R sum, rest;
+} exact_sum;
+enum { MANY_SUMS = 32, LEAST_MANY = 256 };
+
+DL_INLINE void add_exactly(exact_sum *to, R v, R rest)
 {
-    R sum = 0, rest = 0;
+    R was = to->sum, more;
 
-    for (int64_t i = 1; i < n; i++) {
-        const R part[2] = {re(x[i * step]), im(x[i * step])};
+    to->sum = was + v;
+    more = to->sum - was;
+    to->rest += rest + ((was - (to->sum - more)) + (v - more));
+}
 
-        for (int k = 0; k < (DL_IS_COMPLEX ? 2 : 1); k++) {
-            R p = part[k] * part[k], was = sum, more;
+DL_INLINE void add_square(exact_sum *to, T x)
+{
+    const R part[2] = {re(x), im(x)};
 
-            sum = was + p;
-            more = sum - was;
-            rest += FMA(part[k], part[k], -p) +
-                    ((was - (sum - more)) + (p - more));
-        }
+    for (int k = 0; k < (DL_IS_COMPLEX ? 2 : 1); k++) {
+        R p = part[k] * part[k];
+
+        add_exactly(to, p, FMA(part[k], part[k], -p));
     }
-    return sum + rest;
+}
+
+/* Squares of a whole number of times `sums` numbers, in so many sums. */
+#ifdef DL_GROUP
+DL_INLINE exact_sum squares_apart(int sums, int64_t n, DL_GLOBAL const T *x,
+                                  int64_t step, RP room)
+{
+    exact_sum all;
+
+    for (int64_t k = ITEM; k < sums; k += ITEMS) {
+        exact_sum mine = {0, 0};
+
+        UNROLL
+        for (int64_t i = k; i < n; i += sums)
+            add_square(&mine, x[i * step]);
+        room[2 * k] = mine.sum;
+        room[2 * k + 1] = mine.rest;
+    }
+    MEET();
+    all = (exact_sum){room[0], room[1]};
+    UNROLL
+    for (int k = 1; k < sums; k++)
+        add_exactly(&all, room[2 * k], room[2 * k + 1]);
+    MEET();
+    return all;
+}
+#else
+DL_INLINE exact_sum squares_apart(int sums, int64_t n, DL_GLOBAL const T *x,
+                                  int64_t step, RP room)
+{
+    exact_sum s[MANY_SUMS], all;
+
+    (void)room;
+    for (int k = 0; k < sums; k++)
+        s[k] = (exact_sum){0, 0};
+    for (int64_t i = 0; i < n; i += sums)
+        for (int k = 0; k < sums; k++)
+            add_square(&s[k], x[(i + k) * step]);
+    all = s[0];
+    for (int k = 1; k < sums; k++)
+        add_exactly(&all, s[k].sum, s[k].rest);
+    return all;
+}
+#endif
+
+/* The sum of the squares of all but the first: a reflector is as orthogonal as
+ * its length is right. */
+DL_INLINE R squares(int64_t n, DL_GLOBAL const T *x, int64_t step, TP room)
+{
+    int64_t sums = n > LEAST_MANY ? MANY_SUMS : SUMS;
+    int64_t whole = n > 1 ? (n - 1) / sums * sums : 0;
+    exact_sum all = {0, 0};
+
+    if (n > LEAST_MANY)
+        all = squares_apart(MANY_SUMS, whole, x + step, step, (RP)room);
+    else if (whole)
+        all = squares_apart(SUMS, whole, x + step, step, (RP)room);
+    for (int64_t i = 1 + whole; i < n; i++)
+        add_square(&all, x[i * step]);
+    return all.sum + all.rest;
 }
 
 /* n numbers `step` apart become (beta, v[1], ...); beta is real and
- * (1 - conj(tau) v v^H) x = (beta, 0, ...).  Returns tau. */
-DL_PART T reflect(int64_t n, DL_GLOBAL T *x, int64_t step)
+ * (1 - conj(tau) v v^H) x = (beta, 0, ...).  Returns tau.  room: of a group,
+ * 2 MANY_SUMS numbers. */
+DL_PART T reflect(int64_t n, DL_GLOBAL T *x, int64_t step, TP room)
 {
     R below, beta, factor;
     T alpha, by, tau;
@@ -52,17 +118,22 @@ DL_PART T reflect(int64_t n, DL_GLOBAL T *x, int64_t step)
 
     if (n < 1)
         return make(0);
-    below = squares(n, x, step);
+    below = squares(n, x, step, room);
     factor = reflect_factor(n, x, step, below);
     if (ANY(factor != 1)) {
-        for (int64_t i = 0; i < n; i++)
+        MEET();
+        for (int64_t i = ITEM; i < n; i += ITEMS)
             x[i * step] = over(x[i * step], factor);
-        below = squares(n, x, step);
+        MEET();
+        below = squares(n, x, step, room);
     }
     alpha = x[0];
+    MEET();
     none = (M)(below == 0) & (M)(im(alpha) == 0);
     if (ALL(none)) {
-        x[0] = scale(alpha, factor);
+        if (IS_FIRST)
+            x[0] = scale(alpha, factor);
+        MEET();
         return make(0);
     }
     beta = -with_sign(length2(abs_of(alpha), SQRT(below)), re(alpha));
@@ -73,9 +144,11 @@ DL_PART T reflect(int64_t n, DL_GLOBAL T *x, int64_t step)
         tau = SEL(none, make(0), tau);
         beta = SEL(none, re(alpha), beta);
     }
-    for (int64_t i = 1; i < n; i++)
+    for (int64_t i = 1 + ITEM; i < n; i += ITEMS)
         x[i * step] = divide(x[i * step], by);
-    x[0] = make(beta * factor);
+    if (IS_FIRST)
+        x[0] = make(beta * factor);
+    MEET();
     return tau;
 }
 
@@ -100,19 +173,55 @@ DL_INLINE void reflect_tile(int tile, factors v, T tau, M none,
         }
 }
 
-/* to = (1 - tau v v^H) to; v as reflect leaves it, rows of `to` ld apart. */
+/* to = (1 - tau v v^H) to; v as reflect leaves it, rows of `to` ld apart.  room:
+ * of a group, a number for each column and each BLOCK of its rows. */
+#ifdef DL_GROUP
 DL_PART void reflect_left(CONST_TP v, int64_t step, T tau, DL_GLOBAL T *to,
-                          int64_t rows, int64_t cols, int64_t ld)
+                          int64_t rows, int64_t cols, int64_t ld, TP room)
+{
+    int64_t blocks = (rows - 1 + BLOCK - 1) / BLOCK;
+
+    if (is_zero(tau) || rows < 1 || cols < 1)
+        return;
+    EACH_PLACE (b, j, blocks, cols) {
+        int64_t first = 1 + b * BLOCK, end = least_of(first + BLOCK, rows);
+        T part = make(0);
+
+        UNROLL
+        for (int64_t i = first; i < end; i++)
+            part = mac(part, conj_of(v[i * step]), to[i * ld + j]);
+        room[b * cols + j] = part;
+    }
+    MEET();
+    for (int64_t j = ITEM; j < cols; j += ITEMS) {
+        T sum = to[j];
+
+        UNROLL
+        for (int64_t b = 0; b < blocks; b++)
+            sum += room[b * cols + j];
+        sum = mul(neg(tau), sum);
+        to[j] += sum;
+        room[j] = sum;
+    }
+    MEET();
+    UPDATE_PLACES(to + ld, ld, i, j, rows - 1, cols,
+                  mac(WAS, v[(i + 1) * step], room[j]));
+}
+#else
+DL_PART void reflect_left(CONST_TP v, int64_t step, T tau, DL_GLOBAL T *to,
+                          int64_t rows, int64_t cols, int64_t ld, TP room)
 {
     factors by = {v, step, 0};
     M none = is_zero(tau);
 
+    (void)room;
     if (ALL(none) || rows < 1)
         return;
 #define REFLECT(tile) reflect_tile(tile, by, tau, none, to + j, rows, ld)
     EACH_TILE(j, cols, REFLECT);
 #undef REFLECT
 }
+#endif
 
 /* to = to (1 - tau v v^H); v lies in a row, v[0] counts as 1. */
 DL_PART void reflect_right(CONST_TP v, T tau, DL_GLOBAL T *to, int64_t rows,
@@ -122,7 +231,7 @@ DL_PART void reflect_right(CONST_TP v, T tau, DL_GLOBAL T *to, int64_t rows,
 
     if (ALL(none))
         return;
-    for (int64_t i = 0; i < rows; i++) {
+    for (int64_t i = ITEM; i < rows; i += ITEMS) {
         DL_GLOBAL T *x = to + i * ld;
         T sum = mul(neg(tau), x[0] + dot(cols - 1, 0, x + 1, v + 1));
 
@@ -130,6 +239,7 @@ DL_PART void reflect_right(CONST_TP v, T tau, DL_GLOBAL T *to, int64_t rows,
         for (int64_t j = 1; j < cols; j++)
             x[j] = SEL(none, x[j], mac(x[j], sum, conj_of(v[j])));
     }
+    MEET();
 }
 
 /* The first `cols` columns of the product of t reflectors, the first of which
@@ -138,15 +248,15 @@ DL_PART void reflect_right(CONST_TP v, T tau, DL_GLOBAL T *to, int64_t rows,
  * changes the least. */
 DL_INLINE void form_product(CONST_TP v, int64_t apart, int64_t step,
                             CONST_TP tau, int64_t t, int64_t skip, TP q,
-                            int64_t rows, int64_t cols)
+                            int64_t rows, int64_t cols, TP room)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < cols; j++)
-            q[i * cols + j] = make((R)(i == j));
+    EACH_PLACE (i, j, rows, cols)
+        q[i * cols + j] = make((R)(i == j));
+    MEET();
     for (int64_t j = t - 1; j >= 0; j--)
         reflect_left(v + j * apart, step, tau[j],
                      q + (j + skip) * (cols + 1), rows - skip - j,
-                     cols - skip - j, cols);
+                     cols - skip - j, cols, room);
 }
 
 #endif

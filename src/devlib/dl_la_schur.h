@@ -18,8 +18,8 @@ DL_PART void to_hessenberg(TP h, TP tau, TP work, int64_t n)
         DL_GLOBAL T *v = h + (j + 1) * n + j;
         int64_t m = n - j - 1;
 
-        tau[j] = reflect(m, v, n);
-        reflect_left(v, n, conj_of(tau[j]), v + 1, m, m, n);
+        tau[j] = reflect(m, v, n, 0);
+        reflect_left(v, n, conj_of(tau[j]), v + 1, m, m, n, 0);
         for (int64_t i = 0; i < m; i++)
             work[i] = v[i * n];
         reflect_right(work, tau[j], h + j + 1, n, m, n);
@@ -295,7 +295,8 @@ DL_PART int to_schur(schur_form *s, TP tau, TP work)
         for (int64_t j = 0; j + 1 < n; j++) {
             for (int64_t i = 0; i < n - j - 1; i++)
                 work[i] = conj_of(s->h[(j + 1 + i) * n + j]);
-            reflect_left(work, 1, tau[j], s->z + (j + 1) * n, n - j - 1, n, n);
+            reflect_left(work, 1, tau[j], s->z + (j + 1) * n, n - j - 1, n, n,
+                         0);
         }
     }
     for (int64_t i = 2; i < n; i++)

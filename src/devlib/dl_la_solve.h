@@ -19,12 +19,12 @@ void DL_LA(spsolve)(CONST_TP data, CONST_IP column, CONST_IP first, CONST_TP b,
              k++)
             if (column[k] >= 0 && column[k] < n)
                 work[i * n + column[k]] += data[k];
-    singular = eliminate(work, n, n, pivot);
+    singular = eliminate(work, n, n, pivot, 0);
     copy_row(n, b, x);
     for (int64_t i = 0; i < n; i++)
         swap_rows(1, x + i, x + pivot[i]);
-    solve_column(work, x, n, 1, 1);
-    solve_column(work, x, n, 0, 0);
+    solve_column(work, x, n, 1, 1, 0);
+    solve_column(work, x, n, 0, 0, 0);
     if (singular)
         fill_row(n, make(NOT_A_NUMBER), x);
 }
@@ -103,7 +103,7 @@ void DL_LA(ormqr)(CONST_TP a, CONST_TP tau, CONST_TP c, TP x, TP work,
         T by = adjoint ? conj_of(tau[j]) : tau[j];
 
         if (left) {
-            reflect_left(v, n, by, x + j * q, p - j, q, q);
+            reflect_left(v, n, by, x + j * q, p - j, q, q, 0);
             continue;
         }
         for (int64_t i = 0; i < q - j; i++)
@@ -166,7 +166,7 @@ void DL_LA(geqp3)(CONST_TP a, CONST_IP first, TP r, IP order, TP tau, TP work,
         swap_columns(r, m, n, j, best);
         order[j] = order[best];
         order[best] = t;
-        tau[j] = reduce_column(r, m, n, j);
+        tau[j] = reduce_column(r, m, n, j, 0);
     }
 }
 

@@ -172,10 +172,14 @@ DL_PART M diagonalise(two_diagonals *b)
 
         if (turn == MOST_SVD_TURNS * b->n)
             break;
-        find_zeros(b, &k, top, bottom);
-        qr_step(b, &k, top, bottom);
-        if (ANY(k.zeros))
-            zero_step(b, &k, top, bottom);
+        MEET(); /* all have found it */
+        if (IS_FIRST) {
+            find_zeros(b, &k, top, bottom);
+            qr_step(b, &k, top, bottom);
+            if (ANY(k.zeros))
+                zero_step(b, &k, top, bottom);
+        }
+        MEET();
         v.c = b->cv;
         v.s = b->sv;
         if (b->u)
@@ -189,7 +193,7 @@ DL_PART M diagonalise(two_diagonals *b)
 /* Values are positive. */
 DL_PART void make_positive(two_diagonals *b)
 {
-    for (int64_t i = 0; i < b->n; i++) {
+    for (int64_t i = ITEM; i < b->n; i += ITEMS) {
         M less = (M)(b->d[i] < 0) | (M)(1 / b->d[i] < 0);
         R sign = SEL(less, (R)-1, (R)1);
 
@@ -198,27 +202,29 @@ DL_PART void make_positive(two_diagonals *b)
             for (int64_t j = 0; j < b->n; j++)
                 b->v[i * b->n + j] = scale(b->v[i * b->n + j], sign);
     }
+    MEET();
 }
 
 /* g, m x n with m >= n: reflectors below the diagonal and right of the one
  * above it. */
-DL_PART void to_two_diagonals(TP g, RP d, RP e, TP tau_q, TP tau_p, int64_t m,
-                              int64_t n)
+DL_PART void to_two_diagonals(TP g, RP d, RP e, TP tau_q, TP tau_p, TP room,
+                              int64_t m, int64_t n)
 {
     for (int64_t j = 0; j < n; j++) {
         DL_GLOBAL T *x = g + j * n + j + 1;
         int64_t right = n - j - 1;
 
-        tau_q[j] = reflect(m - j, x - 1, n);
+        tau_q[j] = reflect(m - j, x - 1, n, room);
         d[j] = re(x[-1]);
-        reflect_left(x - 1, n, conj_of(tau_q[j]), x, m - j, right, n);
+        reflect_left(x - 1, n, conj_of(tau_q[j]), x, m - j, right, n, room);
         e[j] = 0;
         tau_p[j] = make(0);
         if (!right)
             continue;
-        for (int64_t i = 0; i < right; i++)
+        for (int64_t i = ITEM; i < right; i += ITEMS)
             x[i] = conj_of(x[i]);
-        tau_p[j] = reflect(right, x, 1);
+        MEET();
+        tau_p[j] = reflect(right, x, 1, room);
         e[j] = re(x[0]);
         reflect_right(x, tau_p[j], x + n, m - j - 1, right, n);
     }
@@ -234,9 +240,10 @@ typedef struct {
 
 /* Of a tall matrix m x n, `more` columns of U; by: what it was multiplied by,
  * not finite where it cannot be done.  How many numbers of work space is said
- * here and in src/hlo/hlo_linalg_call.c: 6 m + (vectors: 2 m more + 2 n n). */
-DL_PART void svd_of(TP g, RP s, TP work, int64_t m, int64_t n, int64_t more,
-                    int vectors, R by, svd_result *to)
+ * here and in src/hlo/hlo_linalg_call.c: 6 m + (vectors: 2 m more + 2 n n); of a
+ * group as well room, what reflect_left wants of m x more. */
+DL_PART void svd_of(TP g, RP s, TP work, TP room, int64_t m, int64_t n,
+                    int64_t more, int vectors, R by, svd_result *to)
 {
     TP tau_q = work;
     TP tau_p = work + m;
@@ -250,12 +257,14 @@ DL_PART void svd_of(TP g, RP s, TP work, int64_t m, int64_t n, int64_t more,
     to->u = q + m * more;
     to->v = p + n * n;
     to->good = is_finite(by);
-    for (int64_t i = 0; !ALL(to->good) && i < m * n; i++)
+    for (int64_t i = ITEM; !ALL(to->good) && i < m * n; i += ITEMS)
         g[i] = SEL(to->good, g[i], make(0));
-    to_two_diagonals(g, s, b.e, tau_q, tau_p, m, n);
+    MEET();
+    to_two_diagonals(g, s, b.e, tau_q, tau_p, room, m, n);
+    MEET();
     if (vectors) {
-        form_product(g, n + 1, n, tau_q, n, 0, q, m, more);
-        form_product(g + 1, n + 1, 1, tau_p, n - 1, 1, p, n, n);
+        form_product(g, n + 1, n, tau_q, n, 0, q, m, more, room);
+        form_product(g + 1, n + 1, 1, tau_p, n - 1, 1, p, n, n, room);
         transpose(m, more, q, to->u);
         transpose(n, n, p, to->v);
         b.u = to->u;
@@ -267,18 +276,19 @@ DL_PART void svd_of(TP g, RP s, TP work, int64_t m, int64_t n, int64_t more,
     put_in_order(n, to->good, by, to->rank, s, b.e);
 }
 
-/* The matrix, or its adjoint where it is wide, times by. */
-DL_INLINE R tall_copy(CONST_TP a, TP g, int64_t m, int64_t n)
+/* The matrix, or its adjoint where it is wide, times by; s: min(m, n)
+ * numbers. */
+DL_INLINE R tall_copy(CONST_TP a, TP g, RP s, int64_t m, int64_t n)
 {
-    R most = largest(m * n, a), by = safe_factor(most);
+    R most = largest_of_all(m * n, a, s, least_of(m, n)), by = safe_factor(most);
 
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t j = 0; j < n; j++) {
-            if (m < n)
-                g[j * m + i] = scale(conj_of(a[i * n + j]), by);
-            else
-                g[i * n + j] = scale(a[i * n + j], by);
-        }
+    EACH_PLACE (i, j, m, n) {
+        if (m < n)
+            g[j * m + i] = scale(conj_of(a[i * n + j]), by);
+        else
+            g[i * n + j] = scale(a[i * n + j], by);
+    }
+    MEET();
     return SEL(is_finite(most), by, most - most);
 }
 
@@ -287,9 +297,10 @@ void DL_LA(svd_values)(CONST_TP a, RP s, TP work, int64_t m, int64_t n)
 {
     svd_result of;
     int64_t rows = most_of(m, n), cols = least_of(m, n);
-    R by = tall_copy(a, work, m, n);
+    R by = tall_copy(a, work, s, m, n);
+    TP more = work + m * n;
 
-    svd_of(work, s, work + m * n, rows, cols, 0, 0, by, &of);
+    svd_of(work, s, more, more + 6 * rows, rows, cols, 0, 0, by, &of);
 }
 
 /* Rows of x, the first in the order of rank, become columns of U or,
@@ -297,21 +308,19 @@ void DL_LA(svd_values)(CONST_TP a, RP s, TP work, int64_t m, int64_t n)
 DL_INLINE void put_columns(const svd_result *of, CONST_TP x, int64_t ranked,
                            int64_t rows, int64_t cols, TP to)
 {
-    for (int64_t r = 0; r < rows; r++) {
+    EACH_PLACE (r, i, rows, cols) {
         int64_t j = r < ranked ? of->rank[r] : r;
 
-        for (int64_t i = 0; i < cols; i++)
-            to[i * rows + j] = component(of->good, x[r * cols + i]);
+        to[i * rows + j] = component(of->good, x[r * cols + i]);
     }
 }
 DL_INLINE void put_rows(const svd_result *of, CONST_TP x, int64_t ranked,
                         int64_t rows, int64_t cols, TP to)
 {
-    for (int64_t r = 0; r < rows; r++) {
+    EACH_PLACE (r, i, rows, cols) {
         int64_t j = r < ranked ? of->rank[r] : r;
 
-        for (int64_t i = 0; i < cols; i++)
-            to[j * cols + i] = component(of->good, conj_of(x[r * cols + i]));
+        to[j * cols + i] = component(of->good, conj_of(x[r * cols + i]));
     }
 }
 
@@ -321,9 +330,11 @@ void DL_LA(svd)(CONST_TP a, RP s, TP u, TP vt, TP work, int64_t m, int64_t n,
     svd_result of;
     int64_t rows = most_of(m, n), cols = least_of(m, n);
     int64_t more = full ? rows : cols;
-    R by = tall_copy(a, work, m, n);
+    R by = tall_copy(a, work, s, m, n);
+    TP to = work + m * n;
+    TP room = to + 6 * rows + 2 * rows * more + 2 * cols * cols;
 
-    svd_of(work, s, work + m * n, rows, cols, more, 1, by, &of);
+    svd_of(work, s, to, room, rows, cols, more, 1, by, &of);
     if (m < n) { /* a^H = x s y^H, so a = y s x^H */
         put_columns(&of, of.v, cols, cols, cols, u);
         put_rows(&of, of.u, cols, more, rows, vt);

@@ -404,6 +404,11 @@ typedef struct {
                           by side, and their number behind the work space; or
                           NULL */
     size_t lanes_work; /* its work space */
+    const char *group; /* a function of which a group of work items does one
+                          item; or NULL */
+    size_t group_work; /* its work space */
+    int64_t wide;      /* about how many work items have something to do */
+    bool grouped;      /* plan takes `group` */
     bool small; /* many small matrices, for which LAPACK is not quicker */
     int64_t each;     /* items of a call: 1 until plan takes `lanes` */
     bool in_place;    /* the result may take operand 0's memory: an item writes

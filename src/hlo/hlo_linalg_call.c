@@ -66,9 +66,30 @@ static const char *const lanes_name[][2] = {
  * after the other is quicker. */
 enum { MOST_LANES_SIDE = 64, LEAST_LANES_BATCH = 4, VECTOR_BYTES = 64 };
 
-typedef struct { /* work: in numbers of the call's type; lanes: in vectors */
+/* By a group of a GPU's work items; X(name). */
+#define GROUPS(X) \
+    X(eigh) \
+    X(svd) \
+    X(svd_values) \
+    X(lu) \
+    X(qr) \
+    X(householder_product) \
+    X(cholesky) \
+    X(triangular_solve)
+static const char *const group_name[][TYPES] = {
+#define X(name) \
+    [FN_##name] = {"dl_" #name "_group_f32", "dl_" #name "_group_f64", \
+                   "dl_" #name "_group_c64", "dl_" #name "_group_c128"},
+    GROUPS(X)
+#undef X
+};
+
+typedef struct { /* work, room: in numbers of the call's type; lanes: in
+                    vectors */
     hlo_call *to;
     double work, flops, lanes;
+    double room; /* of work space, what only a group has beside the rest */
+    double wide;
     bool alone; /* one after the other is quicker for all that */
     function fn;
 } filling;
@@ -90,12 +111,22 @@ static void put_all(filling *f, function fn, int n, const int64_t *v)
 
 /* ---- one function a call ---- */
 
+/* What reflectors of m x n numbers are applied and found with: twice MANY_SUMS,
+ * BLOCK and twice SEARCHES of src/devlib. */
+enum { A_SUM = 64, A_BLOCK = 16, A_SEARCH = 64 };
+static double reflect_room(double m, double n)
+{
+    return A_SUM + (m / A_BLOCK + 1) * n;
+}
+
 static void fill_eigh(filling *f, const hlo_linalg *c)
 {
     double n = (double)c->n;
 
     PUT(f, FN_eigh, c->n, c->attr[0]);
     f->work = n * n + 5 * n;
+    f->room = reflect_room(n, n);
+    f->wide = n * n;
     f->flops = 10 * n * n * n;
     f->lanes = 3 * n * n + 6 * n;
 }
@@ -110,6 +141,8 @@ static void fill_svd(filling *f, const hlo_linalg *c)
     else
         PUT(f, FN_svd_values, c->m, c->n);
     f->work = m * n + 6 * m + (c->attr[1] ? 2 * m * more + 2 * n * n : 0);
+    f->room = reflect_room(m, c->attr[1] ? SD_MAX(more, n) : n);
+    f->wide = m * n;
     f->flops = (c->attr[1] ? 20 : 4) * m * m * n;
     f->lanes = f->work + m * n + n;
 }
@@ -176,6 +209,9 @@ static void fill_geqp3(filling *f, const hlo_linalg *c)
 static void fill_lu(filling *f, const hlo_linalg *c)
 {
     PUT(f, FN_lu, c->m, c->n);
+    f->work = 1;
+    f->room = A_SEARCH;
+    f->wide = (double)c->m * (double)c->n;
     f->flops = qr_flops(c) / 4;
     f->lanes = (double)c->m * (double)c->n + (double)SD_MIN(c->m, c->n);
 }
@@ -183,6 +219,9 @@ static void fill_lu(filling *f, const hlo_linalg *c)
 static void fill_qr(filling *f, const hlo_linalg *c)
 {
     PUT(f, FN_qr, c->m, c->n);
+    f->work = 1;
+    f->room = reflect_room((double)c->m, (double)c->n);
+    f->wide = (double)c->m * (double)c->n;
     f->flops = qr_flops(c);
     f->lanes = 2 * (double)c->m * (double)c->n + 2 * (double)c->n;
 }
@@ -190,6 +229,9 @@ static void fill_qr(filling *f, const hlo_linalg *c)
 static void fill_householder(filling *f, const hlo_linalg *c)
 {
     PUT(f, FN_householder_product, c->m, c->n, c->t);
+    f->work = 1;
+    f->room = reflect_room((double)c->m, (double)c->n);
+    f->wide = (double)c->m * (double)c->n;
     f->flops = qr_flops(c);
     f->lanes = 2 * (double)c->m * (double)c->n + 2 * (double)c->n;
 }
@@ -206,6 +248,7 @@ static void fill_cholesky(filling *f, const hlo_linalg *c)
     double n = (double)c->n;
 
     PUT(f, FN_cholesky, c->n, c->attr[0], c->attr[1]);
+    f->wide = n * n;
     f->flops = n * n * n / 3;
     f->lanes = n * (n + 1);
 }
@@ -215,6 +258,8 @@ static void fill_triangular_solve(filling *f, const hlo_linalg *c)
     PUT(f, FN_triangular_solve, c->n, c->p, c->q, c->attr[0], c->attr[1],
         c->attr[2], c->attr[3]);
     f->work = (double)c->n * (double)c->n;
+    f->room = A_SUM;
+    f->wide = (double)c->p * (double)c->q;
     f->flops = (double)c->n * (double)c->p * (double)c->q;
     f->lanes = f->work + (double)c->p * (double)c->q;
     /* rows of whole tiles, of matrices of which 8 do not fit in a cache */
@@ -262,6 +307,20 @@ static void fill_lanes(const filling *f, const hlo_linalg *c)
     f->to->lanes_work = (size_t)f->lanes * VECTOR_BYTES;
 }
 
+static double work_bytes(const filling *f, const hlo_linalg *c, double room)
+{
+    return ((f->work + room) * (double)sd_dtype_bytes(c->type) + 63) / 64;
+}
+
+static void fill_group(const filling *f, const hlo_linalg *c)
+{
+    if (!f->wide)
+        return;
+    f->to->group = group_name[f->fn][type_number(c->type)];
+    f->to->group_work = (size_t)work_bytes(f, c, f->room) * 64;
+    f->to->wide = (int64_t)f->wide;
+}
+
 bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
 {
     filling f = {.to = out};
@@ -272,13 +331,14 @@ bool hlo_call_linalg(const hlo_inst *in, hlo_call *out)
         !hlo_linalg_has_code(c.type))
         return false;
     fill_table[c.id](&f, &c);
-    bytes = (f.work * (double)sd_dtype_bytes(c.type) + 63) / 64;
+    bytes = work_bytes(&f, &c, 0);
     if (bytes > 1e12) /* more than a machine has */
         return false;
     out->fn = function_name[f.fn][type_number(c.type)];
     out->items = c.batch;
     out->work = (size_t)bytes * 64;
     fill_lanes(&f, &c);
+    fill_group(&f, &c);
     out->flops = f.flops * (double)c.batch * (sd_is_complex(c.type) ? 4 : 1);
     return true;
 }

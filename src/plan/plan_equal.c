@@ -121,8 +121,8 @@ static bool same_call(const hlo_call *x, const hlo_call *y)
     if (!x || !y)
         return x == y;
     return strcmp(x->fn, y->fn) == 0 && x->whole == y->whole &&
-           x->each == y->each && x->items == y->items && x->work == y->work &&
-           x->nint == y->nint &&
+           x->grouped == y->grouped && x->each == y->each &&
+           x->items == y->items && x->work == y->work && x->nint == y->nint &&
            memcmp(x->at, y->at, (size_t)x->nint * sizeof *x->at) == 0;
 }
 

@@ -423,8 +423,9 @@ static void print_runs(sd_buf *b, const plan_runs *r)
 
 static void print_call(sd_buf *b, const hlo_call *c)
 {
-    sd_buf_fmt(b, "  call %s%s items %" PRId64 " (", c->fn,
-               c->whole ? " whole" : "", c->items);
+    sd_buf_fmt(b, "  call %s%s%s items %" PRId64 " (", c->fn,
+               c->whole ? " whole" : "", c->grouped ? " by groups" : "",
+               c->items);
     sd_buf_ints(b, c->at, c->nint, ", ");
     sd_buf_fmt(b, ") work %zu\n", c->work);
 }

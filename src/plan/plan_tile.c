@@ -347,6 +347,34 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
         plan_add_work_slot(k, s->rows * (int64_t)s->scratch);
 }
 
+/* One work item each is quicker for very many small ones; a group of CUDA's may
+ * have more items than one that memory keeps waiting. */
+enum {
+    LEAST_WIDE = 256,
+    GROUPS_A_UNIT = 32,
+    PLACES_AN_ITEM = 32,
+    MOST_ITEMS_CUDA = 1024
+};
+static bool wants_group(const hlo_call *c, const device_desc *dev)
+{
+    return c->group && (c->wide >= LEAST_WIDE ||
+                        c->items <= GROUPS_A_UNIT * (int64_t)dev->units);
+}
+
+/* What its items write they also read: no pointer is the only one. */
+static void take_group(plan_kernel *k, const device_desc *dev)
+{
+    hlo_call *c = k->call;
+    int most = dev->kind == DEVICE_CUDA ? MOST_ITEMS_CUDA : dev->crowd;
+
+    c->fn = c->group;
+    c->work = c->group_work;
+    c->grouped = true;
+    while (k->group < most && k->group * PLACES_AN_ITEM < c->wide)
+        k->group *= 2;
+    k->items = k->group;
+}
+
 /* An item of a call, such as a matrix to factor, is the work of a whole group
  * or of one work item on a GPU.  On the host HLO_CALL_LANES items go side by
  * side through vectors where the call has a function for that.  Groups that are
@@ -366,12 +394,17 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         if (c->items < FEW_ITEMS * dev->units)
             k->group = k->items = dev->crowd;
     }
-    k->tiles = host || c->whole ? (c->items + c->each - 1) / c->each
-                                : (c->items + dev->group - 1) / dev->group;
+    if (!host && wants_group(c, dev))
+        take_group(k, dev);
+    k->tiles = host || c->whole || c->grouped
+                   ? (c->items + c->each - 1) / c->each
+                   : (c->items + dev->group - 1) / dev->group;
     if (host)
         plan_add_work(k, c->work);
     else if (c->work)
         plan_add_work_slot(k, c->items * (int64_t)c->work);
+    for (int i = 0; c->grouped && i < k->nslot; i++)
+        k->slot[i].noalias &= k->slot[i].access == PLAN_READ;
 }
 
 int plan_lane_of(const plan_kernel *k)

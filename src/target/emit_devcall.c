@@ -89,7 +89,7 @@ static void gpu_call(caller *c)
     LLVMValueRef group = wide(e, e->first), lid = wide(e, e->lid), item;
     LLVMBasicBlockRef work, done;
 
-    if (c->c->whole) {
+    if (c->c->whole || c->c->grouped) {
         call_item(c, group, lid);
         return;
     }

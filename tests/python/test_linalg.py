@@ -193,6 +193,45 @@ def test_a_matrix_has_the_same_bits_alone_and_among_many(python):
     assert out.count("ok ") == 70
 
 
+GROUP = """
+import hashlib
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+jax.config.update('jax_enable_x64', True)
+rng = np.random.default_rng(5)
+solve = lambda s, b, left: [lax.linalg.triangular_solve(
+    s, b, left_side=left, lower=low, transpose_a=turned)
+    for low in (False, True) for turned in (False, True)]
+programs = dict(
+    lu=lambda a, s: lax.linalg.lu(a),
+    qr=lambda a, s: lax.linalg.qr(a, full_matrices=False),
+    eigh=lambda a, s: lax.linalg.eigh(s, symmetrize_input=False),
+    svd=lambda a, s: lax.linalg.svd(a, full_matrices=True),
+    values=lambda a, s: lax.linalg.svd(a, compute_uv=False),
+    solve=lambda a, s: [solve(s, a, True), solve(s, a[:, :1], True), solve(s, a.T, False)])
+for dtype in 'f4', 'f8', 'c8':
+    for m, n in (1, 1), (17, 16), (33, 47), (64, 40):
+        a = rng.standard_normal((m, n)).astype(dtype)
+        if dtype == 'c8':
+            a = a + 1j * rng.standard_normal((m, n)).astype('f4')
+        s = a @ a.conj().T + np.eye(m, dtype=dtype)
+        for name, f in programs.items():
+            got = jax.device_get(jax.tree.leaves(jax.jit(f)(a, s)))
+            assert all(np.isfinite(x).all() for x in got), name
+            print(name, dtype, m, n, hashlib.sha256(b''.join(np.asarray(x).tobytes() for x in got)).hexdigest())
+for name in 'svd', 'values':
+    got = jax.device_get(jax.tree.leaves(jax.jit(programs[name])(rng.standard_normal((300, 8)), None)))
+    print(name, 'tall', hashlib.sha256(b''.join(np.asarray(x).tobytes() for x in got)).hexdigest())
+"""
+
+
+def test_a_group_of_items_gives_the_bits_of_one(python):
+    """A GPU's matrix is a group's, the host's one thread's."""
+    host, group = (python(GROUP, env={"SUNDOG_DEVICE": device, "SUNDOG_LIBRARIES": "0"}) for device in DEVICES)
+    assert host.count("\n") == 3 * 4 * 6 + 2
+    assert host == group
+
+
 LARGE = """
 import jax, numpy as np
 from jax import lax
@@ -286,7 +325,7 @@ print("ok")
 """
 
 
-def test_large_lu_is_a_loop_over_columns(python):
+def test_large_lu_is_a_loop_over_panels(python):
     """On devices of many work items, which a function for one matrix would
     leave idle."""
     out = python(COLUMNS, env={"SUNDOG_DEVICE": "cl"})

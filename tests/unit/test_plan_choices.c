@@ -1,5 +1,5 @@
 /* Where products and convolutions go: which are a library's calls, and which
- * instructions multiply those that are ours. */
+ * instructions multiply those that are ours; who does a matrix. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -471,6 +471,50 @@ static void precision_is_the_programs(void **state)
     }
 }
 
+/* A matrix is a group's work on a GPU, as large as it has something to do; very
+ * many small ones are a work item's each, and on the host a thread's. */
+static void matrices_are_the_work_of_groups(void **state)
+{
+    static const struct {
+        const char *device;
+        int batch, n;
+        bool grouped;
+        int group;
+    } row[] = {
+        {"cuda:sm_90", 1, 8, true, 64},      {"cuda:sm_90", 1, 64, true, 128},
+        {"cuda:sm_90", 1, 300, true, 1024},  {"cuda:sm_90", 1000, 32, true, 64},
+        {"cuda:sm_90", 10000, 5, false, 64}, {"cl:pvc", 1, 300, true, 256},
+        {"host:v3", 1, 300, false, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY main {\n  x = f32[%d,%d,%d] parameter(0)\n"
+            "  ROOT y = (f32[%d,%d,%d], f32[%d,%d]) custom-call(x), "
+            "custom_call_target=\"sundog.eigh\", "
+            "api_version=API_VERSION_TYPED_FFI, "
+            "backend_config={lower = 1 : i64}\n}\n",
+            row[i].batch, row[i].n, row[i].n, row[i].batch, row[i].n, row[i].n,
+            row[i].batch, row[i].n);
+        const plan_kernel *k;
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name(row[i].device, &dev));
+        p = make_of_text(a, text, &dev);
+        k = p->kernel[p->nkernel - 1];
+        assert_int_equal(k->call->grouped, row[i].grouped);
+        assert_int_equal(k->group, row[i].group);
+        assert_int_equal(k->tiles, row[i].grouped || row[i].group == 1
+                                       ? row[i].batch
+                                       : (row[i].batch + 63) / 64);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -485,6 +529,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(large_products_of_bf16_are_tiles),
         cmocka_unit_test(hosts_with_tiles_use_them),
         cmocka_unit_test(precision_is_the_programs),
+        cmocka_unit_test(matrices_are_the_work_of_groups),
     };
 
     if (argc > 1)

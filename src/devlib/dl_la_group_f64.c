@@ -1,0 +1,9 @@
+/* Linear algebra of f64 by a group of work items. */
+#define DL_IS_F64     1
+#define DL_IS_COMPLEX 0
+#define DL_GROUP
+#define DL_LA(name) dl_##name##_group_f64
+
+#include "dl_la_factor.h"
+#include "dl_la_eigh.h"
+#include "dl_la_svd.h"

@@ -1,8 +1,6 @@
-/* cholesky into loops and products.  The upper factor u, u^H u = a, is the
- * elimination of a's upper triangle, one row a turn, each divided by the root
- * of its pivot.  From MATRIX_BLOCK rows on by blocks of rows, of which only
- * the one on the diagonal is eliminated, together with an identity, which
- * becomes the inverse of its factor's adjoint:
+/* cholesky into a loop of products over blocks of MATRIX_BLOCK rows, of which a
+ * call (hlo_linalg.def) factors the one on the diagonal, u^H u = a, and another
+ * inverts the factor's adjoint:
  *
  *   r = a[i] - u[0..i, i]^H u[0..i]      u[i] = inverse(u[i, i])^H r
  *
@@ -17,58 +15,6 @@ static hlo_inst *real_part(hlo_at p, hlo_inst *x)
     return sd_is_complex(pass_dtype(x)) ? t_unary(p, HLO_REAL, x) : x;
 }
 
-/* The real x as a value of type t. */
-static hlo_inst *of_real(hlo_at p, sd_dtype t, hlo_inst *x)
-{
-    if (!sd_is_complex(t))
-        return x;
-    return t_binary(p, HLO_COMPLEX, x, t_fill(p, x, 0));
-}
-
-static hlo_inst *divide_by_real(hlo_at p, hlo_inst *x, hlo_inst *by)
-{
-    hlo_inst *re, *im;
-
-    if (!sd_is_complex(pass_dtype(x)))
-        return t_div(p, x, by);
-    re = t_unary(p, HLO_REAL, x);
-    im = t_unary(p, HLO_IMAG, x);
-    return t_binary(p, HLO_COMPLEX, t_div(p, re, by), t_div(p, im, by));
-}
-
-/* Row i of the factor from row i of what is left; a pivot that is not
- * positive makes it NaN, and with it all rows below. */
-static hlo_inst *factor_row(hlo_at p, hlo_inst *t, hlo_inst *i)
-{
-    hlo_inst *row = matrix_part(p, t, i, NULL, 1, t->shape->dim[2]);
-    hlo_inst *pivot = real_part(p, matrix_part(p, t, i, i, 1, 1)), *root, *is;
-
-    is = t_is(p, HLO_GT, pivot, t_fill(p, pivot, 0));
-    root = t_pick(p, is, t_unary(p, HLO_SQRT, pivot), t_fill(p, pivot, NAN));
-    root = matrix_spread(p, root, row->shape);
-    return t_pick(p, matrix_where(p, row->shape, 2, HLO_EQ, i),
-                  of_real(p, pass_dtype(t), root),
-                  divide_by_real(p, row, root));
-}
-
-/* t is [n, size, size + more]; the triangle below the diagonal is not read and
- * comes back as anything. */
-static hlo_inst *eliminate(hlo_at p, hlo_inst *t)
-{
-    int64_t size = t->shape->dim[1], column[] = {t->shape->dim[0], size, 1};
-    hlo_inst *row, *col;
-    matrix_loop l;
-
-    matrix_loop_open(&l, p, "factor", 1, &t);
-    t = l.x[0];
-    row = factor_row(l.at, t, l.i);
-    col = matrix_part(l.at, row, NULL, NULL, 1, size);
-    col = hlo_make_reshape(l.at, matrix_conj(l.at, col), 3, column);
-    l.x[0] = matrix_eliminate(l.at, t, l.i, row, col);
-    matrix_loop_close(&l, size);
-    return l.x[0];
-}
-
 static hlo_inst *upper_part(hlo_at p, hlo_inst *x)
 {
     return t_pick(p, matrix_where_column(p, x->shape, HLO_LE, 0), x,
@@ -79,13 +25,10 @@ static hlo_inst *upper_part(hlo_at p, hlo_inst *x)
 static hlo_inst *factor_block(hlo_at p, hlo_inst *r, hlo_inst *i)
 {
     int64_t size = r->shape->dim[1];
-    hlo_inst *d = matrix_part(p, r, NULL, i, size, size), *t, *inverse, *y;
-    hlo_inst *both[] = {d, matrix_identity(p, d, size)}, *end;
+    hlo_inst *end = hlo_make_scalar_s64(p, SD_S32, size), *d, *inverse, *y;
 
-    t = eliminate(p, hlo_make_concatenate(p, 2, both, 2));
-    end = hlo_make_scalar_s64(p, SD_S32, size);
-    d = upper_part(p, matrix_part(p, t, NULL, NULL, size, size));
-    inverse = matrix_part(p, t, NULL, end, size, size);
+    d = matrix_factor(p, matrix_part(p, r, NULL, i, size, size));
+    inverse = matrix_invert_adjoint(p, d);
     y = matrix_product(p, inverse, r);
     end = t_add(p, i, end);
     y = t_pick(p, matrix_where(p, y->shape, 2, HLO_GE, end), y,
@@ -128,7 +71,7 @@ static hlo_inst *factor(hlo_at p, hlo_inst *a)
     hlo_inst *u;
 
     if (n <= MATRIX_BLOCK)
-        return nan_if_last(p, upper_part(p, eliminate(p, a)));
+        return nan_if_last(p, matrix_factor(p, a));
     u = factor_blocks(p, matrix_pad_identity(p, upper_part(p, a), rows));
     return nan_if_last(p, matrix_cut(p, u, n, n));
 }

@@ -1,20 +1,21 @@
 /* The custom-calls Qr and ProductOfElementaryHouseholderReflectors into loops
  * and products.  A reflector is 1 - tau v v^H, v packed below the diagonal
- * and 1 on it, as LAPACK packs them.  A panel of PANEL columns is reduced one
- * column a turn; what stands right of it, and the product, by all reflectors
- * of the panel at once:
+ * and 1 on it, as LAPACK packs them.  A panel of PANEL columns is reduced by a
+ * call (hlo_linalg.def), or one column a turn where it has many rows; what
+ * stands right of it, and the product, by all reflectors of the panel at once:
  *
  *   1 - V T V^H     T = D (1 + S D)^-1     D = diag(tau), S = V^H V above the
  *                                          diagonal
  *
  * which holds for tau = 0 too.  Joffrain et al., "Accumulating Householder
  * transformations, revisited", 2006. */
+#include "hlo_linalg.h"
 #include "matrix.h"
 #include "terms.h"
 
 #include <math.h>
 
-enum { PANEL = 32 };
+enum { PANEL = 32, MOST_CALL_ROWS = 1024 };
 
 /* x * v with v spread over x */
 static hlo_inst *scaled(hlo_at p, hlo_inst *x, hlo_inst *v)
@@ -86,17 +87,17 @@ static void make_reflector(hlo_at p, hlo_inst *alpha, hlo_inst *square,
     r->beta = t_pick(p, none, alpha, beta);
 }
 
-/* Column t of the panel a, whose diagonal stands in row j.  One sum over rows
+/* Column t of the panel a, whose diagonal stands in row t.  One sum over rows
  * gives all: s = x^H a with x the column below the diagonal has x's norm in
- * place t, and v^H a = a[j] + s / conj(over). */
-static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
+ * place t, and v^H a = a[t] + s / conj(over). */
+static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t,
                                 hlo_inst **tau)
 {
     const sd_shape *s = a->shape;
     int64_t rows = s->dim[1], cols = s->dim[2];
     hlo_inst *x = matrix_part(p, a, NULL, t, rows, 1), *v, *w, *y;
-    hlo_inst *diagonal = matrix_part(p, a, j, NULL, 1, cols), *square;
-    hlo_inst *below = matrix_where(p, x->shape, 1, HLO_GT, j);
+    hlo_inst *diagonal = matrix_part(p, a, t, NULL, 1, cols), *square;
+    hlo_inst *below = matrix_where(p, x->shape, 1, HLO_GT, t);
     reflector r;
 
     x = t_pick(p, below, x, zeros_like(p, x));
@@ -105,20 +106,20 @@ static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
     square = matrix_part(p, w, NULL, t, 1, 1);
     if (sd_is_complex(s->dtype))
         square = t_unary(p, HLO_REAL, square);
-    make_reflector(p, matrix_part(p, a, j, t, 1, 1), square, &r);
+    make_reflector(p, matrix_part(p, a, t, t, 1, 1), square, &r);
     *tau = r.tau;
     w = t_div(p, w, matrix_spread(p, matrix_conj(p, r.over), w->shape));
     w = scaled(p, t_add(p, diagonal, w), matrix_conj(p, r.tau));
     /* columns up to t stay as they are */
     w = t_pick(p, matrix_where(p, w->shape, 2, HLO_GT, t), w, zeros_like(p, w));
     v = t_div(p, x, matrix_spread(p, r.over, x->shape));
-    y = t_pick(p, matrix_where(p, x->shape, 1, HLO_EQ, j), t_fill(p, x, 1), v);
+    y = t_pick(p, matrix_where(p, x->shape, 1, HLO_EQ, t), t_fill(p, x, 1), v);
     y = t_mul(p, matrix_spread(p, y, s), matrix_spread(p, w, s));
     y = t_sub(p, a, y);
     /* beta on the diagonal, v below */
     x = matrix_part(p, a, NULL, t, rows, 1);
     v = t_pick(p, below, v, x);
-    v = t_pick(p, matrix_where(p, x->shape, 1, HLO_EQ, j),
+    v = t_pick(p, matrix_where(p, x->shape, 1, HLO_EQ, t),
                matrix_spread(p, r.beta, x->shape), v);
     return t_pick(p, matrix_where(p, s, 2, HLO_EQ, t), matrix_spread(p, v, s),
                   y);
@@ -126,35 +127,45 @@ static hlo_inst *reflect_column(hlo_at p, hlo_inst *a, hlo_inst *t, hlo_inst *j,
 
 /* ---- panels ---- */
 
-/* The vectors of packed columns whose diagonal begins in row `from`. */
-static hlo_inst *vectors(hlo_at p, hlo_inst *packed, hlo_inst *from)
+/* The vectors of packed columns. */
+static hlo_inst *vectors(hlo_at p, hlo_inst *packed)
 {
     const sd_shape *s = packed->shape;
-    const sd_shape *at = sd_shape_with(p.c->module->arena, s, SD_S32);
-    hlo_inst *row = hlo_make_iota(p, at, 1), *col = hlo_make_iota(p, at, 2);
     hlo_inst *v;
 
-    col = t_add(p, col, pass_spread(p, from, at));
-    v = t_pick(p, t_is(p, HLO_EQ, row, col), hlo_make_fill(p, s, 1),
+    v = t_pick(p, matrix_where_column(p, s, HLO_EQ, 0), t_fill(p, packed, 1),
                zeros_like(p, packed));
-    return t_pick(p, t_is(p, HLO_GT, row, col), packed, v);
+    return t_pick(p, matrix_where_column(p, s, HLO_GT, 0), packed, v);
 }
 
-/* Reduces the columns of a panel; *tau, [n, 1, columns], their factors. */
-static hlo_inst *reduce_panel(hlo_at p, hlo_inst *a, hlo_inst *from,
-                              hlo_inst **tau)
+/* Reduces the columns of a panel, one a turn; *tau, [n, 1, columns], their
+ * factors. */
+static hlo_inst *reduce_columns(hlo_at p, hlo_inst *a, hlo_inst **tau)
 {
     int64_t cols = a->shape->dim[2];
-    hlo_inst *init[] = {a, matrix_fill(p, a, 1, cols, 0), from}, *one, *j;
+    hlo_inst *init[] = {a, matrix_fill(p, a, 1, cols, 0)}, *one;
     matrix_loop l;
 
-    matrix_loop_open(&l, p, "reflect_column", 3, init);
-    j = hlo_make_binary(l.at, HLO_ADD, l.i, l.x[2]);
-    l.x[0] = reflect_column(l.at, l.x[0], l.i, j, &one);
+    matrix_loop_open(&l, p, "reflect_column", 2, init);
+    l.x[0] = reflect_column(l.at, l.x[0], l.i, &one);
     l.x[1] = matrix_put(l.at, l.x[1], one, NULL, l.i);
     matrix_loop_close(&l, cols);
     *tau = l.x[1];
     return l.x[0];
+}
+
+/* The same by a call, where that is quicker: it is one group's work. */
+static hlo_inst *reduce_panel(hlo_at p, hlo_inst *a, hlo_inst **tau)
+{
+    const sd_shape *s = a->shape;
+    int64_t dim[] = {s->dim[0], 1, SD_MIN(s->dim[1], s->dim[2])};
+    hlo_inst *call;
+
+    if (s->dim[1] > MOST_CALL_ROWS)
+        return reduce_columns(p, a, tau);
+    call = hlo_make_linalg(p, HLO_LA_QR, NULL, 1, &a);
+    *tau = pass_reshape(p, pass_result(p, call, 1), 3, dim);
+    return pass_result(p, call, 0);
 }
 
 /* V^H V.  A product of reflectors is as orthogonal as this is right, many times
@@ -190,30 +201,42 @@ static hlo_inst *apply_panel(hlo_at p, hlo_inst *v, hlo_inst *tau, hlo_inst *a)
     return t_sub(p, a, matrix_product(p, v, y));
 }
 
+/* The rows of a panel, of which those above the diagonal's first are not there
+ * and as many zeros are below. */
+static hlo_inst *reduce_rows(hlo_at p, hlo_inst *a, hlo_inst *from,
+                             int64_t size, hlo_inst **tau)
+{
+    hlo_inst *panel = matrix_part(p, a, NULL, from, a->shape->dim[1], size), *y;
+    hlo_inst *end = t_add(p, from, hlo_make_scalar_s64(p, SD_S32, size));
+
+    panel = reduce_panel(p, panel, tau);
+    y = apply_panel(p, vectors(p, panel), *tau, a);
+    y = t_pick(p, matrix_where(p, a->shape, 2, HLO_GE, end), y, a);
+    return matrix_put(p, y, panel, NULL, from);
+}
+
 /* All columns, a whole number of panels of `size`; *tau as above. */
 static hlo_inst *reduce_all(hlo_at p, hlo_inst *a, int64_t panels, int64_t size,
                             hlo_inst **tau)
 {
-    hlo_inst *init[] = {a, matrix_fill(p, a, 1, panels * size, 0)};
-    hlo_inst *from, *end, *panel, *part, *y;
+    int64_t rows = a->shape->dim[1], cols = a->shape->dim[2];
+    hlo_inst *init[] = {matrix_pad(p, a, rows + (panels - 1) * size, cols),
+                        matrix_fill(p, a, 1, panels * size, 0)};
+    hlo_inst *from, *part, *x;
     matrix_loop l;
 
-    if (a->shape->dim[2] == size)
-        return reduce_panel(p, a, hlo_make_scalar_s64(p, SD_S32, 0), tau);
+    if (cols == size)
+        return reduce_panel(p, a, tau);
     matrix_loop_open(&l, p, "reduce_panel", 2, init);
-    end = hlo_make_scalar_s64(l.at, SD_S32, size);
-    from = hlo_make_binary(l.at, HLO_MULTIPLY, l.i, end);
-    end = hlo_make_binary(l.at, HLO_ADD, from, end);
-    panel = matrix_part(l.at, l.x[0], NULL, from, a->shape->dim[1], size);
-    panel = reduce_panel(l.at, panel, from, &part);
-    y = apply_panel(l.at, vectors(l.at, panel, from), part, l.x[0]);
-    y = hlo_make_select(l.at, matrix_where(l.at, a->shape, 2, HLO_GE, end), y,
-                        l.x[0]);
-    l.x[0] = matrix_put(l.at, y, panel, NULL, from);
+    from = hlo_make_binary(l.at, HLO_MULTIPLY, l.i,
+                           hlo_make_scalar_s64(l.at, SD_S32, size));
+    x = matrix_part(l.at, l.x[0], from, NULL, rows, cols);
+    x = reduce_rows(l.at, x, from, size, &part);
+    l.x[0] = matrix_put(l.at, l.x[0], x, from, NULL);
     l.x[1] = matrix_put(l.at, l.x[1], part, NULL, from);
     matrix_loop_close(&l, panels);
     *tau = l.x[1];
-    return l.x[0];
+    return matrix_cut(p, l.x[0], rows, cols);
 }
 
 /* ---- the calls ---- */
@@ -340,7 +363,7 @@ static hlo_inst *lower_product(hlo_inst *in)
                     matrix_where_column(p, x->shape, HLO_EQ, 0));
     if (k == 0)
         return matrix_result(p, one, s);
-    v = vectors(p, matrix_cut(p, x, m, k), hlo_make_scalar_s64(p, SD_S32, 0));
+    v = vectors(p, matrix_cut(p, x, m, k));
     dim[0] = x->shape->dim[0];
     dim[1] = 1;
     dim[2] = k;

@@ -1,35 +1,12 @@
 /* triangular-solve into loops and products.  Every form of it becomes
  * a X = b with a lower triangular: transposed, conjugated, and turned by 180
- * degrees where a is upper.  Rows are eliminated one a turn; from MATRIX_BLOCK
- * rows on by blocks, whose inverses are computed all at once:
+ * degrees where a is upper.  From MATRIX_BLOCK rows on by blocks, whose
+ * inverses a call (hlo_linalg.def) computes all at once:
  *
  *   X[i] = inverse(a[i, i]) * (b[i] - a[i, 0..i] * X[0..i])
  *
  * Du Croz and Higham, "Stability of methods for matrix inversion", 1992. */
 #include "matrix.h"
-
-/* One row of e, [n, size, w], a turn: what remains is inverse(a) e. */
-static hlo_inst *eliminate(hlo_at p, hlo_inst *a, hlo_inst *e, bool unit)
-{
-    int64_t size = a->shape->dim[1], w = e->shape->dim[2];
-    hlo_inst *init[] = {a, e}, *row, *col;
-    matrix_loop l;
-
-    matrix_loop_open(&l, p, "eliminate", 2, init);
-    a = l.x[0];
-    e = l.x[1];
-    row = matrix_part(l.at, e, l.i, NULL, 1, w);
-    if (!unit) {
-        hlo_inst *pivot = matrix_part(l.at, a, l.i, l.i, 1, 1);
-
-        row = hlo_make_binary(l.at, HLO_DIVIDE, row,
-                              matrix_spread(l.at, pivot, row->shape));
-    }
-    col = matrix_part(l.at, a, NULL, l.i, size, 1);
-    l.x[1] = matrix_eliminate(l.at, e, l.i, row, col);
-    matrix_loop_close(&l, size);
-    return l.x[1];
-}
 
 /* The blocks on the diagonal, [n * blocks, size, size]: the others are masked
  * out of a sum, which nothing is added to. */
@@ -56,7 +33,7 @@ static hlo_inst *solve_blocks(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit,
     int64_t n = a->shape->dim[0], rows = a->shape->dim[1];
     int64_t cols = b->shape->dim[2], dim[] = {n, rows, size};
     hlo_inst *d = diagonal_blocks(p, a, size), *row, *y;
-    hlo_inst *inv = eliminate(p, d, matrix_identity(p, d, size), unit);
+    hlo_inst *inv = matrix_solve(p, d, matrix_identity(p, d, size), unit);
     hlo_inst *init[] = {a, hlo_make_reshape(p, inv, 3, dim), b,
                         hlo_make_fill(p, b->shape, 0)};
     matrix_loop l;
@@ -84,7 +61,7 @@ hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
 
     /* with many columns an inverse and a product are quicker */
     if (n <= size && cols <= 4 * size)
-        return eliminate(p, a, b, unit);
+        return matrix_solve(p, a, b, unit);
     a = hlo_make_select(p, matrix_where_column(p, a->shape, HLO_GE, 0), a,
                         hlo_make_fill(p, a->shape, 0));
     x = solve_blocks(p, matrix_pad_identity(p, a, rows),

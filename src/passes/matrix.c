@@ -1,5 +1,6 @@
 /* Stacks of matrices, and loops that count; see matrix.h. */
 #include "matrix.h"
+#include "hlo_linalg.h"
 #include "terms.h"
 
 /* ---- matrices ---- */
@@ -196,17 +197,29 @@ hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
     return hlo_make_dynamic_update(p, x, part, start);
 }
 
-hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
-                           hlo_inst *col)
-{
-    const sd_shape *s = x->shape;
-    hlo_inst *y;
+/* ---- calls ---- */
 
-    row = matrix_spread(p, row, s);
-    y = t_mul(p, matrix_spread(p, col, s), row);
-    y = t_sub(p, x, y);
-    y = t_pick(p, matrix_where(p, s, 1, HLO_GT, i), y, x);
-    return t_pick(p, matrix_where(p, s, 1, HLO_EQ, i), row, y);
+hlo_inst *matrix_factor(hlo_at p, hlo_inst *x)
+{
+    static const int64_t attr[] = {0, 0}; /* lower, mean */
+
+    return hlo_make_linalg(p, HLO_LA_CHOLESKY, attr, 1, &x);
+}
+
+hlo_inst *matrix_invert_adjoint(hlo_at p, hlo_inst *u)
+{
+    static const int64_t attr[] = {1, 0, 0, HLO_TRANSPOSE_ADJOINT};
+    hlo_inst *x[] = {u, matrix_identity(p, u, u->shape->dim[1])};
+
+    return hlo_make_linalg(p, HLO_LA_TRIANGULAR_SOLVE, attr, 2, x);
+}
+
+hlo_inst *matrix_solve(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
+{
+    const int64_t attr[] = {1, 1, unit, HLO_TRANSPOSE_NONE}; /* left, lower */
+    hlo_inst *x[] = {a, b};
+
+    return hlo_make_linalg(p, HLO_LA_TRIANGULAR_SOLVE, attr, 2, x);
 }
 
 /* ---- loops ---- */

@@ -48,10 +48,12 @@ hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
                       int64_t rows, int64_t cols);
 hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
                      hlo_inst *col);
-/* One step of an elimination: x with `row` as its row i, and col * row
- * subtracted from the rows after that. */
-hlo_inst *matrix_eliminate(hlo_at p, hlo_inst *x, hlo_inst *i, hlo_inst *row,
-                           hlo_inst *col);
+/* Calls for stacks of small matrices: the upper triangle u of u^H u = x, with
+ * zeros below; the inverse of u^H; the solution X of a X = b with a lower triangle.  unit: with ones
+ * on its diagonal, which is not read then. */
+hlo_inst *matrix_factor(hlo_at p, hlo_inst *x);
+hlo_inst *matrix_invert_adjoint(hlo_at p, hlo_inst *u);
+hlo_inst *matrix_solve(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit);
 
 /* A loop over i = 0, 1, ... trips - 1 that carries n values.  After open, make
  * the body at l.at from l.i and l.x[], and put the values of the next turn into

@@ -39,11 +39,16 @@ static bool is_across(const plan_node *n, int lane, int axis)
     return apart < 0 || apart >= (n->kind == PN_LOAD ? LEAST_APART : 2);
 }
 
-/* Are there enough rows, and are they long enough? */
+/* Are there enough rows, and are they long enough?  Where copies of an outer
+ * axis share what they read, squares of each would be too many registers, and
+ * what is parked would need a place for each. */
 static bool is_worth_it(const plan_kernel *k, int lane, int axis)
 {
     uint64_t axes = (1ull << k->nouter) - 1;
 
+    for (int i = 0; i < k->nouter; i++)
+        if (k->axis[i].place == PLAN_UNROLL)
+            return false;
     return k->lanes >= LEAST_LANES && k->axis[lane].extent >= k->lanes &&
            k->axis[axis].extent >= LEAST_ROW &&
            plan_points(k, axes | 1ull << axis) >= LEAST_READ;

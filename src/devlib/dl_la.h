@@ -481,6 +481,7 @@ DL_INLINE void swap_rows(int64_t n, DL_GLOBAL T *x, DL_GLOBAL T *y)
 }
 /* Sums side by side, and searches of a group. */
 enum { SUMS = 8, SEARCHES = 32 };
+_Static_assert(2 * SEARCHES == 64, "as hlo_linalg_call.c has it");
 /* The sum of x y (conj: of conj(x) y), in SUMS sums and what is left over. */
 DL_INLINE T join_sums(T *s, int64_t n, int conj, CONST_TP x, CONST_TP y)
 {

@@ -26,6 +26,8 @@ typedef struct {
     R sum, rest;
 } exact_sum;
 enum { MANY_SUMS = 32, LEAST_MANY = 256 };
+_Static_assert(2 * MANY_SUMS == 64 && BLOCK == 16,
+               "hlo_linalg_call.c counts a group's work space with these");
 
 DL_INLINE void add_exactly(exact_sum *to, R v, R rest)
 {

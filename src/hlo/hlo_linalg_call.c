@@ -112,7 +112,7 @@ static void put_all(filling *f, function fn, int n, const int64_t *v)
 /* ---- one function a call ---- */
 
 /* What reflectors of m x n numbers are applied and found with: twice MANY_SUMS,
- * BLOCK and twice SEARCHES of src/devlib. */
+ * BLOCK and twice SEARCHES of src/devlib, which asserts that they are. */
 enum { A_SUM = 64, A_BLOCK = 16, A_SEARCH = 64 };
 static double reflect_room(double m, double n)
 {

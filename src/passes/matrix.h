@@ -49,8 +49,8 @@ hlo_inst *matrix_part(hlo_at p, hlo_inst *x, hlo_inst *row, hlo_inst *col,
 hlo_inst *matrix_put(hlo_at p, hlo_inst *x, hlo_inst *part, hlo_inst *row,
                      hlo_inst *col);
 /* Calls for stacks of small matrices: the upper triangle u of u^H u = x, with
- * zeros below; the inverse of u^H; the solution X of a X = b with a lower triangle.  unit: with ones
- * on its diagonal, which is not read then. */
+ * zeros below; the inverse of u^H; the solution X of a X = b with a lower
+ * triangle.  unit: with ones on its diagonal, which is not read then. */
 hlo_inst *matrix_factor(hlo_at p, hlo_inst *x);
 hlo_inst *matrix_invert_adjoint(hlo_at p, hlo_inst *u);
 hlo_inst *matrix_solve(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit);

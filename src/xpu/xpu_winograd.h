@@ -7,7 +7,9 @@
 
 #include "base.h"
 
+#ifndef __clang__ /* which the build tells */
 #pragma GCC target("avx2,fma")
+#endif
 #include <immintrin.h>
 
 enum {

@@ -118,9 +118,10 @@ def test_errors(channels, draw):
     assert rms(got - want) <= 5.3e-8 * channels**0.5 * rms(want)
 
 
-@pytest.mark.parametrize("scale", [1e38, 1e30, 1e-30])
+@pytest.mark.parametrize("scale", [1e38, 1e30, 1e-28])
 def test_magnitudes(scale):
-    """A turn may overflow where no sum does."""
+    """A turn may overflow where no sum does.  What a turn makes subnormal is 0: sums of
+    numbers of 1e-33 are right to some 2^-126 (docs/numerics.md)."""
     x, w, _, _, want = numbers(SHAPES[-1])
     pad = SHAPES[-1][-1]
     x = (x / 5 * np.float32(scale)).astype(np.float32)

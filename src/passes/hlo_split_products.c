@@ -86,6 +86,7 @@ static bool is_long_dot(const hlo_inst *in)
 
     return d && d->lhs_contract.n == 1 && !sd_is_complex(pass_dtype(in)) &&
            x->rank < SD_MAX_RANK && in->arg[1]->shape->rank < SD_MAX_RANK &&
+           in->shape->rank < SD_MAX_RANK &&
            x->dim[d->lhs_contract.at[0]] >= LEAST_TERMS &&
            sd_shape_count(in->shape) <= MOST_RESULTS;
 }

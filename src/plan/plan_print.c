@@ -259,10 +259,14 @@ static void print_blocks(sd_buf *b, const plan_kernel *k)
 static void print_pass(sd_buf *b, const plan_pass *p)
 {
     static const char *const how[] = {
-        [PLAN_LANES_ONE] = "in order",  [PLAN_LANES_COPIES] = "copies",
-        [PLAN_LANES_MAJOR] = "in turn", [PLAN_LANES_VECTOR] = "vector",
-        [PLAN_LANES_ROTATE] = "rotate", [PLAN_LANES_CHUNK] = "chunk",
-        [PLAN_LANES_ITEMS] = "items",   [PLAN_LANES_ROWS] = "by rows",
+        [PLAN_LANES_ONE] = "in order",
+        [PLAN_LANES_COPIES] = "copies",
+        [PLAN_LANES_MAJOR] = "in turn",
+        [PLAN_LANES_VECTOR] = "vector",
+        [PLAN_LANES_ROTATE] = "rotate",
+        [PLAN_LANES_CHUNK] = "chunk",
+        [PLAN_LANES_ITEMS] = "items",
+        [PLAN_LANES_ROWS] = "by rows",
         [PLAN_LANES_ACROSS] = "in order, across",
     };
 

@@ -218,13 +218,21 @@ static float byte_quotient(float x, float d, float y)
     return fmaf(fmaf(-d, q, x), y, q);
 }
 
+static uint32_t float_bits(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* Is that each byte's quotient, with or without a sign? */
 static bool is_of_bytes(float d)
 {
     for (int x = INT8_MIN; x <= UINT8_MAX; x++) {
         float q = (float)x / d, p = byte_quotient((float)x, d, 1 / d);
 
-        if (memcmp(&p, &q, sizeof q) != 0)
+        if (float_bits(p) != float_bits(q))
             return false;
     }
     return true;

@@ -3,10 +3,12 @@ that JAX keeps per platform.  Each step stands alone, so that a JAX that moved
 one private name costs that step and not the platform; and nothing here may
 break `import jax` or programs that use other platforms.
 """
+import atexit
 import dataclasses
 import functools
 import logging
 import os
+import sys
 import types
 
 from . import library
@@ -18,7 +20,7 @@ log = logging.getLogger("sundog")
 def initialize():
     for step in (quiet, register, client_settings, donation, fail_quietly,
                  compilation_cache, python_callbacks,
-                 when_plugins_are_known):
+                 when_plugins_are_known, outlive_arrays):
         attempt(step)
 
 
@@ -36,6 +38,19 @@ def named_by_environment():
     paths = os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS", "")
     return any(item.split(":")[0].strip().lower() == PLATFORM
                for item in paths.split(","))
+
+
+def outlive_arrays():
+    """A NumPy array that shares a device's memory knows jaxlib's client by its
+    address alone.  JAX lets go of the client at exit, before a script's globals
+    go, so those would read what is freed (~PjRtCApiExternalReference)."""
+    atexit.register(keep_client)
+
+
+def keep_client():
+    """`sys` is emptied after all other modules."""
+    from jax._src import xla_bridge
+    sys.sundog_client = xla_bridge._backends.get(PLATFORM)
 
 
 def quiet():

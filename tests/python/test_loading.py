@@ -104,3 +104,9 @@ def test_loading_opens_no_llvm(python):
 def test_library_path_is_there():
     assert os.path.isfile(sundog.library())
     ctypes.CDLL(sundog.library())
+
+
+def test_arrays_may_be_there_at_exit(python):
+    """Freed memory is written over, so that what reads it fails each time."""
+    code = "import jax, numpy as np\nkept = jax.device_get(jax.jit(lambda x: x + 1)(np.ones(1000)))\nprint(kept[0])"
+    assert python(code, env={"SUNDOG_DEVICE": "host", "MALLOC_PERTURB_": "165"}) == "2.0\n"

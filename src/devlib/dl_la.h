@@ -510,7 +510,7 @@ DL_INLINE T dot(int64_t n, int conj, CONST_TP x, CONST_TP y)
 #ifdef DL_GROUP
 DL_INLINE T dot_of_all(int64_t n, int conj, CONST_TP x, CONST_TP y, TP room)
 {
-    T s[SUMS];
+    T s[SUMS], all;
 
     for (int64_t k = ITEM; k < SUMS; k += ITEMS) {
         T t = make(0);
@@ -523,8 +523,9 @@ DL_INLINE T dot_of_all(int64_t n, int conj, CONST_TP x, CONST_TP y, TP room)
     MEET();
     for (int k = 0; k < SUMS; k++)
         s[k] = room[k];
+    all = join_sums(s, n, conj, x, y); /* which reads x and y, too */
     MEET();
-    return join_sums(s, n, conj, x, y);
+    return all;
 }
 #else
 #define dot_of_all(n, conj, x, y, room) ((void)(room), dot(n, conj, x, y))

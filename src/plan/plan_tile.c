@@ -347,32 +347,30 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
         plan_add_work_slot(k, s->rows * (int64_t)s->scratch);
 }
 
-/* One work item each is quicker for very many small ones.  Groups are CUDA's
- * alone: on Intel's OpenCL runtime for CPUs eigh of 67 rows and more came out
- * wrong by groups of 256, why is not known.  They may have more items than one
- * that memory keeps waiting. */
+/* One work item each is quicker for very many small ones; a group of CUDA's may
+ * have more items than one that memory keeps waiting. */
 enum {
     LEAST_WIDE = 256,
     GROUPS_A_UNIT = 32,
     PLACES_AN_ITEM = 32,
-    MOST_ITEMS = 1024
+    MOST_ITEMS_CUDA = 1024
 };
 static bool wants_group(const hlo_call *c, const device_desc *dev)
 {
-    return dev->kind == DEVICE_CUDA && c->group &&
-           (c->wide >= LEAST_WIDE ||
-            c->items <= GROUPS_A_UNIT * (int64_t)dev->units);
+    return c->group && (c->wide >= LEAST_WIDE ||
+                        c->items <= GROUPS_A_UNIT * (int64_t)dev->units);
 }
 
 /* What its items write they also read: no pointer is the only one. */
-static void take_group(plan_kernel *k)
+static void take_group(plan_kernel *k, const device_desc *dev)
 {
     hlo_call *c = k->call;
+    int most = dev->kind == DEVICE_CUDA ? MOST_ITEMS_CUDA : dev->crowd;
 
     c->fn = c->group;
     c->work = c->group_work;
     c->grouped = true;
-    while (k->group < MOST_ITEMS && k->group * PLACES_AN_ITEM < c->wide)
+    while (k->group < most && k->group * PLACES_AN_ITEM < c->wide)
         k->group *= 2;
     k->items = k->group;
 }
@@ -396,8 +394,8 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         if (c->items < FEW_ITEMS * dev->units)
             k->group = k->items = dev->crowd;
     }
-    if (wants_group(c, dev))
-        take_group(k);
+    if (!host && wants_group(c, dev))
+        take_group(k, dev);
     k->tiles = host || c->whole || c->grouped
                    ? (c->items + c->each - 1) / c->each
                    : (c->items + dev->group - 1) / dev->group;

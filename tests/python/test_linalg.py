@@ -210,28 +210,28 @@ programs = dict(
     values=lambda a, s: lax.linalg.svd(a, compute_uv=False),
     solve=lambda a, s: [solve(s, a, True), solve(s, a[:, :1], True), solve(s, a.T, False)])
 for dtype in 'f4', 'f8', 'c8':
-    for m, n in (1, 1), (17, 16), (33, 47), (64, 40):
+    more = [(90, 70)] if dtype == 'f4' else [] # than a group has items on cl
+    for m, n in [(1, 1), (17, 16), (33, 47), (64, 40)] + more:
         a = rng.standard_normal((m, n)).astype(dtype)
         if dtype == 'c8':
             a = a + 1j * rng.standard_normal((m, n)).astype('f4')
         s = a @ a.conj().T + np.eye(m, dtype=dtype)
         for name, f in programs.items():
+            if m > 64 and name in ('lu', 'qr', 'solve'): # by blocks on GPUs
+                continue
             got = jax.device_get(jax.tree.leaves(jax.jit(f)(a, s)))
             assert all(np.isfinite(x).all() for x in got), name
             print(name, dtype, m, n, hashlib.sha256(b''.join(np.asarray(x).tobytes() for x in got)).hexdigest())
 for name in 'svd', 'values':
     got = jax.device_get(jax.tree.leaves(jax.jit(programs[name])(rng.standard_normal((300, 8)), None)))
     print(name, 'tall', hashlib.sha256(b''.join(np.asarray(x).tobytes() for x in got)).hexdigest())
-x = rng.standard_normal((90, 90)).astype('f4') # loops that are unrolled by eight
-got = jax.device_get(jax.tree.leaves(jax.jit(programs['eigh'])(None, x + x.T)))
-print('eigh 90', hashlib.sha256(b''.join(np.asarray(x).tobytes() for x in got)).hexdigest())
 """
 
 
 def test_a_group_of_items_gives_the_bits_of_one(python):
     """A GPU's matrix is a group's, the host's one thread's."""
     host, group = (python(GROUP, env={"SUNDOG_DEVICE": device, "SUNDOG_LIBRARIES": "0"}) for device in DEVICES)
-    assert host.count("\n") == 3 * 4 * 6 + 3
+    assert host.count("\n") == 3 * 4 * 6 + 3 + 2
     assert host == group
 
 

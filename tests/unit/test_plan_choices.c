@@ -483,7 +483,7 @@ static void matrices_are_the_work_of_groups(void **state)
     } row[] = {
         {"cuda:sm_90", 1, 8, true, 64},      {"cuda:sm_90", 1, 64, true, 128},
         {"cuda:sm_90", 1, 300, true, 1024},  {"cuda:sm_90", 1000, 32, true, 64},
-        {"cuda:sm_90", 10000, 5, false, 64}, {"cl:pvc", 1, 300, false, 64},
+        {"cuda:sm_90", 10000, 5, false, 64}, {"cl:pvc", 1, 300, true, 256},
         {"host:v3", 1, 300, false, 1}};
 
     (void)state;

@@ -225,6 +225,15 @@ static inline bool sd_is_int(sd_dtype t) /* not pred */
 {
     return sd_is_signed(t) || sd_dtype_kind(t) == SD_K_UINT;
 }
+/* x86-64's word for how a thread computes (MXCSR): its default, and the same
+ * where subnormal operands and results count as 0.  Each takes a core about 150
+ * cycles, so products and convolutions, which meet every operand many times,
+ * are done in the second mode (docs/numerics.md). */
+enum { SD_SUBNORMALS_KEPT = 0x1f80, SD_SUBNORMALS_ARE_0 = 0x9fc0 };
+static inline bool sd_has_subnormals(sd_dtype t)
+{
+    return sd_is_float(t) || sd_is_complex(t);
+}
 static inline const char *sd_dtype_name(sd_dtype t)
 {
     return sd_dtype_table[t].name;

@@ -119,6 +119,8 @@ typedef struct {
                        innermost loop before it is needed; 0: it is not */
     bool *needs;    /* [node]: the pass computes it, or reads it from its area */
     const plan_end *end; /* host; NULL: all positions count */
+    bool drops;     /* host: subnormal operands and sums of its CONTRACTs count
+                       as 0 (docs/numerics.md) */
 } plan_pass;
 
 /* An area is a piece of local memory, or on the host of a thread's scratch. */

@@ -222,6 +222,12 @@ static inline bool plan_holds_x(const plan_blocks *b)
 {
     return b->by_itself && b->part == SD_F32 && !b->x_trimmed;
 }
+/* On the host: do subnormal operands and sums of b count as 0 (plan_pass)?
+ * Engines have their own rule. */
+static inline bool plan_drops_subnormals(const plan_blocks *b)
+{
+    return b->engine == PLAN_ENGINE_FMA && sd_has_subnormals(b->node->dtype);
+}
 /* Can sub-groups of items that multiply by themselves stand in squares, and is a
  * step a number of PLAN_EARLY? */
 bool plan_stands_in_squares(const plan_kernel *k, const plan_blocks *b);

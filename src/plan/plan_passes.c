@@ -244,6 +244,26 @@ static void add_rows(passes *c)
     mark_needs(c, 0);
 }
 
+/* Subnormal numbers count as 0 (base.h) in sums of products that are long,
+ * since to change the mode takes time.  A pass that writes something else
+ * beside has them as they are. */
+static bool drops_subnormals(const passes *c, int pass)
+{
+    enum { LEAST = 64 };
+    const plan_kernel *k = c->k;
+    bool any = false;
+
+    plan_for_each_node(n, k) {
+        if (!plan_is_sink(n) || n->pass != pass)
+            continue;
+        if (n->kind != PN_CONTRACT || !sd_has_subnormals(n->dtype))
+            return false;
+        any = true;
+    }
+    return any && plan_points(k, k->stage[k->pass[pass].stage].axes &
+                                     ~c->nest) >= LEAST;
+}
+
 /* A square is as many registers as it has rows: one at a time. */
 static void take_squares(plan_kernel *k, int lane)
 {
@@ -274,5 +294,7 @@ void plan_choose_passes(plan_kernel *k, int lane, bool host)
         k->pass[i].end = plan_find_end(k, i, c.nest);
     for (int i = 0; host && i < k->npass; i++)
         plan_find_across(k, &k->pass[i], lane);
+    for (int i = 0; host && i < k->npass; i++)
+        k->pass[i].drops = drops_subnormals(&c, i);
     take_squares(k, lane);
 }

@@ -283,6 +283,8 @@ static void print_pass(sd_buf *b, const plan_pass *p)
         print_expr(b, p->end->guard.e);
         sd_buf_fmt(b, " < %" PRId64, p->end->guard.hi);
     }
+    if (p->drops)
+        sd_buf_str(b, " without subnormals");
 }
 
 static void print_stage(sd_buf *b, const plan_kernel *k, int stage)

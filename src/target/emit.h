@@ -581,10 +581,6 @@ void emit_reduce_chain(emit *e, emit_reduction *r);
 /* Whether subnormal operands and results of what comes next are kept, or count
  * as 0 (docs/numerics.md).  Host only. */
 void emit_keep_subnormals(emit *e, bool keep);
-static inline bool emit_has_subnormals(sd_dtype t)
-{
-    return sd_is_float(t) || sd_is_complex(t);
-}
 /* acc + x * y as a CONTRACT has it; as wide as acc. */
 emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
                              emit_value acc);

@@ -491,8 +491,7 @@ static void multiply(block *t)
                     .columns = t->columns,
                     .words = t->words,
                     .first = t->first};
-    bool drops =
-        b->engine == PLAN_ENGINE_FMA && emit_has_subnormals(b->node->dtype);
+    bool drops = plan_drops_subnormals(b);
 
     if (has_tiles(t)) {
         emit_chain_by_tiles(e, &c);

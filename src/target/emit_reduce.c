@@ -253,14 +253,12 @@ static bool starts_here(const emit *e, const emit_reduction *r)
 
 /* ---- products ---- */
 
-/* The processor's own word for the mode: its default, or one where subnormal
- * operands and results count as 0. */
 void emit_keep_subnormals(emit *e, bool keep)
 {
-    enum { KEPT = 0x1f80, ZERO = 0x9fc0 };
+    uint32_t mode = keep ? SD_SUBNORMALS_KEPT : SD_SUBNORMALS_ARE_0;
     LLVMValueRef g = LLVMAddGlobal(e->m, e->i32, "mode");
 
-    LLVMSetInitializer(g, LLVMConstInt(e->i32, keep ? KEPT : ZERO, 0));
+    LLVMSetInitializer(g, LLVMConstInt(e->i32, mode, 0));
     LLVMSetGlobalConstant(g, true);
     LLVMSetLinkage(g, LLVMPrivateLinkage);
     LLVMSetUnnamedAddress(g, LLVMGlobalUnnamedAddr);

@@ -497,37 +497,16 @@ static void begin_sum(pass *p, const plan_node *n, plan_lanes how)
         p->reduction[p->nreduction++] = emit_reduce_begin(p->e, n, how);
 }
 
-/* A subnormal number takes a core about 150 cycles wherever it is multiplied,
- * and an operand of a product is multiplied many times, so there it counts as
- * 0 (docs/numerics.md).  That is for long sums: to change the mode takes
- * time.  A pass that does something else beside has it as it is. */
-static bool drops_subnormals(const pass *p)
-{
-    enum { LEAST = 64 };
-    const emit *e = p->e;
-    int64_t positions = 1; /* of the loops, as far as LEAST */
-
-    for (int i = 0; i < p->naxis && positions < LEAST; i++)
-        positions *= e->k->axis[p->axis[i]].extent;
-    plan_for_each_node(n, e->k)
-        if (plan_is_sink(n) && n->pass == e->pass &&
-            (n->kind != PN_CONTRACT || !emit_has_subnormals(n->dtype)))
-            return false;
-    return !e->gpu && p->nreduction && positions >= LEAST;
-}
-
 static void run_pass(emit *e, int number)
 {
     pass p = begin_pass(e, number);
-    bool drops;
 
     plan_for_each_node(n, e->k)
         begin_sum(&p, n, p.plan->how);
-    drops = drops_subnormals(&p);
-    if (drops)
+    if (p.plan->drops)
         emit_keep_subnormals(e, false);
     loops(&p, 0);
-    if (drops)
+    if (p.plan->drops)
         emit_keep_subnormals(e, true);
     for (int i = 0; i < p.nreduction; i++)
         emit_reduce_end(e, p.reduction[i]);

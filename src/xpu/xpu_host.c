@@ -152,7 +152,7 @@ static void run_part(void *ctx, int64_t i, int worker)
         return; /* the run's end looks at that too */
     if (s->loop)
         memcpy(s->host->scratch, &s->cancel, sizeof s->cancel);
-    mode = xpu_enter_mode(XPU_SUBNORMALS_KEPT);
+    mode = xpu_enter_mode(SD_SUBNORMALS_KEPT);
     s->fn(s->slot, first, first + each + (i < more),
           s->host->scratch + (size_t)worker * s->host->scratch_bytes);
     xpu_leave_mode(mode);
@@ -199,7 +199,7 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
 static sd_status host_libcall(xpu_device *d, const thunk *t, void *const *ptr)
 {
     host *h = d->impl;
-    uint32_t mode = xpu_enter_mode(XPU_SUBNORMALS_KEPT);
+    uint32_t mode = xpu_enter_mode(SD_SUBNORMALS_KEPT);
     sd_status st = xpu_lib_run(h->lib, t, ptr);
 
     xpu_leave_mode(mode);

@@ -488,7 +488,7 @@ static sd_status run_onednn(void *engine, const thunk *t, void *const *ptr)
 {
     onednn *l = engine;
     onednn_call *c;
-    uint32_t mode = xpu_enter_mode(XPU_SUBNORMALS_ARE_0);
+    uint32_t mode = xpu_enter_mode(SD_SUBNORMALS_ARE_0);
     sd_status st;
     bool done = false;
 

@@ -322,7 +322,7 @@ static void do_piece(void *ctx, int64_t i, int worker)
     p.sums = (float *)(area + w->sums_at);
     if (atomic_load(&r->odd))
         return;
-    mode = xpu_enter_mode(XPU_SUBNORMALS_ARE_0);
+    mode = xpu_enter_mode(SD_SUBNORMALS_ARE_0);
     for (int64_t k = 0; k < w->chunks; k++) {
         go_to(r, &p, k);
         p.from = turned_at(r, p.channel, first);
@@ -387,7 +387,7 @@ static void direct_row(void *ctx, int64_t i, int worker)
     run *r = ctx;
     const libcall_conv *c = &r->w->c;
     place at = {i / c->out[0], i % c->out[0], 0};
-    uint32_t mode = xpu_enter_mode(XPU_SUBNORMALS_ARE_0);
+    uint32_t mode = xpu_enter_mode(SD_SUBNORMALS_ARE_0);
 
     (void)worker;
     for (; at.x < c->out[1]; at.x++)

@@ -1,14 +1,11 @@
-/* Whether a thread's additions and multiplications know subnormal numbers.
- * Each takes a core about 150 cycles, so products and convolutions, which meet
- * every operand many times, take them for 0 (docs/numerics.md). */
+/* Whether a thread's additions and multiplications know subnormal numbers: its
+ * mode (base.h). */
 #ifndef XPU_SUBNORMAL_H
 #define XPU_SUBNORMAL_H
 
-#include <stdint.h>
-#include <xmmintrin.h>
+#include "base.h"
 
-#define XPU_SUBNORMALS_KEPT  0x1f80u /* the processor's default mode */
-#define XPU_SUBNORMALS_ARE_0 0x9fc0u /* operands and results */
+#include <xmmintrin.h>
 
 /* The thread's mode becomes `mode`, whoever runs it: callers may flush
  * subnormals or round oddly, and threads that they make inherit that.  What it

@@ -3,7 +3,7 @@
 #ifndef DL_LA_REFLECT_H
 #define DL_LA_REFLECT_H
 
-#include "dl_la.h"
+#include "dl_la_rows.h"
 
 /* What n numbers are divided by where the sum of their squares, `below`, is
  * nothing or too much; else 1. */

@@ -12,7 +12,7 @@ f32v DL(exp_down_f32)(f32v x)
     f32v p;
     u32v raw;
 
-    p = exp_reduce32(SEL(x < F(EXP_ZERO), F(EXP_LEAST32), x), &raw);
+    p = exp_reduce32(SEL(x < F(EXP_ZERO), F(EXP_LEAST_DOWN32), x), &raw);
     return exp_or_zero32(x, exp_join_down32(p, raw));
 }
 

@@ -40,28 +40,30 @@ DL_INLINE f32v exp_join32(f32v p, u32v raw)
 #endif
 }
 
-/* The same for k from -151 to 0: 2^(k + 24) is a normal number, or at -151 a
- * zero, and what it is multiplied by is not rounded again until the end. */
+/* The same for k from -127 to 0, where -127 gives a zero's exponent. */
 DL_INLINE f32v exp_join_down32(f32v p, u32v raw)
 {
 #if SD_LANES == 16
     return exp_join32(p, raw);
 #else
-    f32v s = pow2_32(raw + U(24));
+    f32v s = pow2_32(raw);
 
-    return FMAF(p, s, s) * F(0x1p-24f);
+    return FMAF(p, s, s);
 #endif
 }
 
-/* From here down e^x is 0, as of all that a mask leaves out.  The instruction
- * of exp_join32 takes Intel's cores 150 cycles to find that, so there x counts
- * as 0 for it; others have a zero's exponent at k = -151. */
+/* Below -126 log(2) e^x would be subnormal, and is 0: each such number takes
+ * Intel's cores 150 cycles here and wherever it goes next, and softmax, kernels
+ * of distances and what a mask leaves out are full of them.  x then counts as a
+ * number that the instruction of exp_join32 takes as quickly as others, and
+ * elsewhere as one whose k gives a zero's exponent. */
+#define EXP_ZERO (-0x1.5d589ep+6f)
 #if SD_LANES == 16
-#define EXP_ZERO    (-104.0f)
-#define EXP_LEAST32 0.0f
+#define EXP_LEAST32      0.0f
+#define EXP_LEAST_DOWN32 0.0f
 #else
-#define EXP_ZERO    (-104.5f)
-#define EXP_LEAST32 EXP_ZERO
+#define EXP_LEAST32      (-104.5f)
+#define EXP_LEAST_DOWN32 (-88.0f)
 #endif
 
 DL_INLINE f32v exp_or_zero32(f32v x, f32v e)

@@ -35,13 +35,14 @@ DL_INLINE f64v exp_join64(f64v p, u64v n)
     return (p + D(1)) * pow2_64(n - part + W(19)) * pow2_64(part - W(19));
 }
 
+/* Below -1022 log(2) it is 0, as exp32. */
 DL_INLINE f64v exp64(f64v x)
 {
     f64v p;
     u64v n;
 
     x = SEL(x > D(710.0), D(710.0), x);
-    x = SEL(x < D(-746.0), D(-746.0), x);
+    x = SEL(x < D(-0x1.6232bdd7abcd2p+9), D(-746.0), x);
     p = exp_reduce64(x, &n);
     return exp_join64(p, n);
 }

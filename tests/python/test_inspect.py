@@ -510,6 +510,19 @@ ENTRY e {{ x = s32[{n},{n}] parameter(0)
     assert careful == [0, 1]
 
 
+def test_scatters_are_compiled_with_care(tmp_path):
+    """Their updates come one after the other, so each takes as long as quick
+    code does.  Few run for less than care takes."""
+    careful = [int(re.search(r"(\d+) careful kernels", compiled(tmp_path, f"""
+HloModule m
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] maximum(a, b) }}
+ENTRY e {{ x = f32[400] parameter(0)  i = s32[{n},1] parameter(1)  u = f32[{n}] parameter(2)
+  ROOT d = f32[400] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}},
+    scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=add }}
+""", "--time").stderr).group(1)) for n in (2000, 40000)]
+    assert careful[0] == 0 and careful[1] >= 1
+
+
 @pytest.mark.parametrize("text,read", [
     ("""p = f32[64,40]{1,0} parameter(0)  z = f32[] constant(0)
   ROOT r = f32[64]{0} reduce(p, z), dimensions={1}, to_apply=add""", None),

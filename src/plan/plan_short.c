@@ -12,7 +12,8 @@
 #include "plan_room.h"
 
 enum {
-    MOST_SHORT = 4,    /* positions that become nodes */
+    MOST_SHORT = 4,    /* positions that become nodes; */
+    MOST_MOVED = 8,    /* where all is only put in another order */
     LEAST_BESIDE = 16, /* of the axis that LANE is then */
     MOST_NODES = 256,  /* of the kernel that comes out */
     MOST_ASKED = 200   /* terms of an expression that is looked through */
@@ -48,6 +49,29 @@ static bool is_plain(const plan_node *n, int axis)
     return !n->off || !reads_node(n->off, axis);
 }
 
+/* Has e rows of n positions, side by side in either order? */
+static bool has_rows(const plan_expr *e, int axis, int64_t n)
+{
+    int64_t step, before;
+
+    return plan_expr_stride(e, axis, &step) && (step == 1 || step == -1) &&
+           plan_expr_stride(e, axis - 1, &before) &&
+           (before == n || before == -n);
+}
+
+/* Are bytes only put in another order, within rows and by rows?  emit_move does
+ * that for any number of them.  Without AVX-512 words of five and more are
+ * moved as fast one row after the other. */
+static bool only_moves(const plan_kernel *k, int axis)
+{
+    plan_for_each_node(n, k)
+        if ((n->kind != PN_LOAD && n->kind != PN_STORE) || n->nguard ||
+            sd_dtype_bytes(n->dtype) != 1 ||
+            !has_rows(n->off, axis, k->axis[axis].extent))
+            return false;
+    return true;
+}
+
 /* Do the stores at all positions fill what lies between two of the axis before?
  */
 static bool is_filled(const plan_kernel *k, const plan_node *store, int axis)
@@ -57,7 +81,7 @@ static bool is_filled(const plan_kernel *k, const plan_node *store, int axis)
 
     return plan_expr_stride(store->off, axis, &step) && step == 1 &&
            plan_expr_stride(store->off, axis - 1, &before) && before == n &&
-           (n == 3 ? parts == 1 : plan_is_turn(n));
+           (n == 3 ? parts == 1 : plan_is_turn(n) || only_moves(k, axis));
 }
 
 /* Is n a row of four numbers that is picked by the axis before?  It is as soon
@@ -87,8 +111,9 @@ static bool has_short(const plan_kernel *k)
 
     return k->cls == PLAN_LOOP && k->naxis == k->nouter && k->naxis > 1 &&
            k->nstage == 1 && k->axis[axis].extent > 1 &&
-           k->axis[axis].extent <= MOST_SHORT &&
-           k->axis[axis - 1].extent >= LEAST_BESIDE;
+           k->axis[axis - 1].extent >= LEAST_BESIDE &&
+           (k->axis[axis].extent <= MOST_SHORT ||
+            (k->axis[axis].extent <= MOST_MOVED && only_moves(k, axis)));
 }
 
 /* ---- joined ---- */

@@ -61,22 +61,23 @@ typedef struct {
 
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
 
-/* Stores that write neighbouring elements, as one vector: by the last of them
- * in the kernel's list. */
-enum { EMIT_WOVEN = 8 };
-typedef struct {
-    const plan_node *at[EMIT_WOVEN];
-    int n, last;
-} emit_woven;
-
 /* Loads that together read all between two steps of LANE, which are `step`
  * elements apart: n of them, the first the lowest. */
-enum { EMIT_STRANDS = 4 };
+enum { EMIT_STRANDS = 8 };
 typedef struct {
     const plan_node *at[EMIT_STRANDS];
     int64_t step;
     int n;
 } emit_strands;
+
+/* Stores that write neighbouring elements, as one vector: by the last of them
+ * in the kernel's list. */
+enum { EMIT_WOVEN = 8 };
+typedef struct {
+    const plan_node *at[EMIT_WOVEN];
+    const emit_strands *moved; /* all that they store, or NULL */
+    int n, last;
+} emit_woven;
 
 typedef struct emit_reduction emit_reduction;
 typedef struct emit_picked emit_picked;
@@ -490,6 +491,8 @@ void emit_find_woven(emit *e);
  * itself. */
 bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
                        emit_value *out);
+/* What w moves, from `to` on. */
+void emit_move(emit *e, const emit_woven *w, LLVMValueRef to, int copy);
 
 /* ---- emit_vector.c: memory to and from registers ---- */
 

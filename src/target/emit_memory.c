@@ -322,6 +322,10 @@ static void write_woven(emit *e, const emit_woven *w, int copy)
         }
         masked = masked || a.mask;
     }
+    if (w->moved && !masked) {
+        emit_move(e, w, p, copy);
+        return;
+    }
     emit_vector_write(e, a.part, emit_weave(e, v, n), p,
                       masked ? emit_weave(e, mask, n) : NULL);
 }

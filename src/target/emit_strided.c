@@ -69,29 +69,54 @@ LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
     return all;
 }
 
+/* n vectors of memory, from p on. */
+static void read_row(emit *e, sd_dtype part, LLVMValueRef p, int n,
+                     LLVMValueRef *in)
+{
+    for (int j = 0; j < n; j++) {
+        LLVMValueRef at = emit_si(e, j * e->w);
+
+        at = LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, "");
+        in[j] = emit_vector_read(e, part, at, NULL, e->w);
+    }
+}
+
+/* Element from[i] of the vectors `in`, which lie side by side, for each lane:
+ * each vector in turn adds what it has of them. */
+static LLVMValueRef pick(emit *e, LLVMValueRef const *in, int n,
+                         const int *from)
+{
+    int lane[EMIT_MAX_LANES], w = e->w;
+    LLVMValueRef v = NULL;
+
+    for (int j = 0; j < n; j++) {
+        bool any = false;
+
+        for (int i = 0; i < w; i++) {
+            bool here = from[i] / w == j;
+
+            any |= here;
+            lane[i] = here ? from[i] % w + w : v ? i : from[i] % w;
+        }
+        if (any)
+            v = emit_shuffle(e, v ? v : in[j], in[j], lane, w);
+    }
+    return v;
+}
+
 /* v[i] has number i of each n elements from p on, the last first if they are
- * turned: each vector of memory in turn adds what it has of it. */
+ * turned. */
 static void unweave(emit *e, sd_dtype part, LLVMValueRef p, int n, bool turned,
                     LLVMValueRef *v)
 {
-    LLVMValueRef in[EMIT_STRANDS], at;
-    int lane[EMIT_MAX_LANES], w = e->w;
+    LLVMValueRef in[EMIT_STRANDS];
+    int from[EMIT_MAX_LANES], w = e->w;
 
-    for (int j = 0; j < n; j++) {
-        at = emit_si(e, j * w);
-        at = LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, "");
-        in[j] = emit_vector_read(e, part, at, NULL, w);
-    }
+    read_row(e, part, p, n, in);
     for (int k = 0; k < n; k++) {
-        v[k] = in[0];
-        for (int j = 0; j < n; j++) {
-            for (int i = 0; i < w; i++) {
-                int from = (turned ? w - 1 - i : i) * n + k;
-
-                lane[i] = from / w == j ? from % w + w : j ? i : from % w;
-            }
-            v[k] = emit_shuffle(e, v[k], in[j], lane, w);
-        }
+        for (int i = 0; i < w; i++)
+            from[i] = (turned ? w - 1 - i : i) * n + k;
+        v[k] = pick(e, in, n, from);
     }
 }
 
@@ -126,40 +151,6 @@ LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n)
         lane[i] = i / 2 + i % 2 * (w / 2);
     return emit_shuffle(e, emit_weave(e, half[0], n / 2),
                         emit_weave(e, half[1], n / 2), lane, w);
-}
-
-/* ---- stores that are neighbours ---- */
-
-static bool stands_at(const emit *e, const plan_node *n, const plan_node *first,
-                      int64_t distance)
-{
-    int64_t d;
-
-    return n->kind == PN_STORE && !e->woven[n->id] && n->slot == first->slot &&
-           plan_expr_distance(first->off, n->off, &d) && d == distance &&
-           n->stage == first->stage && e->k->nstage == 1;
-}
-
-/* The stores that with the first of them write all that lies between it and
- * its place one step of LANE later. */
-static emit_woven *find_strands(emit *e, const plan_node *first)
-{
-    const plan_kernel *k = e->k;
-    emit_woven *w = sd_arena_new(e->a, emit_woven);
-    int parts = sd_is_complex(first->dtype) ? 2 : 1;
-    int64_t n;
-
-    if (emit_classify(e, first->off, &n) != EMIT_STRIDED ||
-        n * parts > EMIT_WOVEN || ((n & (n - 1)) && n * parts != 3))
-        return NULL;
-    for (int i = 0; i < k->nnode && w->n < n; i++) {
-        if (!stands_at(e, k->node[i], first, w->n))
-            continue;
-        w->at[w->n++] = k->node[i];
-        w->last = SD_MAX(w->last, i);
-        i = -1;
-    }
-    return w->n == n ? w : NULL;
 }
 
 /* ---- loads that are neighbours ---- */
@@ -201,19 +192,27 @@ static emit_strands *find_loads(emit *e, const plan_node *first)
     return s->n == n ? s : NULL;
 }
 
+/* Where the row of strands begins of which a vector has w. */
+static LLVMValueRef row_of(emit *e, const emit_strands *s, int copy)
+{
+    const plan_node *n = s->at[0];
+    LLVMValueRef p = e->slot[n->slot], at;
+
+    emit_address(e, n->off, copy, n->dtype, &p, &at);
+    if (s->step < 0)
+        at = emit_plus(e, at, s->step * (e->w - 1));
+    return emit_element(e, n->dtype, p, at);
+}
+
 bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
                        emit_value *out)
 {
     const emit_strands *s = e->strands[n->id];
-    LLVMValueRef v[EMIT_STRANDS], p = e->slot[n->slot], at;
+    LLVMValueRef v[EMIT_STRANDS];
 
     if (!s || emit_mask(e, n->varies, copy))
         return false;
-    emit_address(e, s->at[0]->off, copy, n->dtype, &p, &at);
-    if (s->step < 0)
-        at = emit_plus(e, at, s->step * (e->w - 1));
-    unweave(e, n->dtype, emit_element(e, n->dtype, p, at), s->n, s->step < 0,
-            v);
+    unweave(e, n->dtype, row_of(e, s, copy), s->n, s->step < 0, v);
     for (int i = 0; i < s->n; i++) {
         emit_value x = {emit_of_memory(e, n->dtype, v[i]), NULL};
 
@@ -226,6 +225,85 @@ bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
     return true;
 }
 
+/* ---- stores that are neighbours ---- */
+
+static bool stands_at(const emit *e, const plan_node *n, const plan_node *first,
+                      int64_t distance)
+{
+    int64_t d;
+
+    return n->kind == PN_STORE && !e->woven[n->id] && n->slot == first->slot &&
+           plan_expr_distance(first->off, n->off, &d) && d == distance &&
+           n->stage == first->stage && e->k->nstage == 1;
+}
+
+/* What is stored as it was read, in another order.  Taking strands apart and
+ * weaving them would be twice as many shuffles as putting each vector that is
+ * written together from those that are read. */
+static const emit_strands *moved_from(const emit *e, const emit_woven *w)
+{
+    const emit_strands *s = e->strands[w->at[0]->arg[0]->id];
+
+    for (int i = 0; i < w->n; i++)
+        if (e->strands[w->at[i]->arg[0]->id] != s)
+            return NULL;
+    return s && s->n == w->n && !sd_is_complex(w->at[0]->dtype) ? s : NULL;
+}
+
+/* The stores that with the first of them write all that lies between it and
+ * its place one step of LANE later. */
+static emit_woven *find_strands(emit *e, const plan_node *first)
+{
+    const plan_kernel *k = e->k;
+    emit_woven *w = sd_arena_new(e->a, emit_woven);
+    int parts = sd_is_complex(first->dtype) ? 2 : 1;
+    int64_t n;
+
+    if (emit_classify(e, first->off, &n) != EMIT_STRIDED ||
+        n * parts > EMIT_WOVEN)
+        return NULL;
+    for (int i = 0; i < k->nnode && w->n < n; i++) {
+        if (!stands_at(e, k->node[i], first, w->n))
+            continue;
+        w->at[w->n++] = k->node[i];
+        w->last = SD_MAX(w->last, i);
+        i = -1;
+    }
+    w->moved = w->n == n ? moved_from(e, w) : NULL;
+    return w->n == n && (w->moved || !(n & (n - 1)) || n * parts == 3) ? w
+                                                                       : NULL;
+}
+
+/* Which of the strands is n? */
+static int number_of(const emit_strands *s, const plan_node *n)
+{
+    int i = 0;
+
+    while (s->at[i] != n)
+        i++;
+    return i;
+}
+
+void emit_move(emit *e, const emit_woven *w, LLVMValueRef to, int copy)
+{
+    const emit_strands *s = w->moved;
+    sd_dtype t = w->at[0]->dtype;
+    LLVMValueRef in[EMIT_STRANDS];
+    int from[EMIT_MAX_LANES], n = w->n;
+
+    read_row(e, t, row_of(e, s, copy), n, in);
+    for (int j = 0; j < n; j++) {
+        for (int i = 0; i < e->w; i++) {
+            int at = j * e->w + i, row = at / n;
+
+            from[i] = (s->step < 0 ? e->w - 1 - row : row) * n +
+                      number_of(s, w->at[at % n]->arg[0]);
+        }
+        emit_vector_write(e, t, pick(e, in, n, from),
+                          emit_element(e, t, to, emit_si(e, j * e->w)), NULL);
+    }
+}
+
 void emit_find_woven(emit *e)
 {
     const plan_kernel *k = e->k;
@@ -234,6 +312,12 @@ void emit_find_woven(emit *e)
     e->strands = sd_arena_array(e->a, const emit_strands *, k->nnode + 1);
     if (e->gpu || e->w == 1 || e->lane < 0 || k->naxis != k->nouter)
         return;
+    plan_for_each_node(n, k) {
+        const emit_strands *s = is_strand(e, n) ? find_loads(e, n) : NULL;
+
+        for (int j = 0; s && j < s->n; j++)
+            e->strands[s->at[j]->id] = s;
+    }
     for (int i = 0; i < k->nnode; i++) {
         const emit_woven *w = NULL;
 
@@ -241,11 +325,5 @@ void emit_find_woven(emit *e)
             w = find_strands(e, k->node[i]);
         for (int j = 0; w && j < w->n; j++)
             e->woven[w->at[j]->id] = w;
-    }
-    plan_for_each_node(n, k) {
-        const emit_strands *s = is_strand(e, n) ? find_loads(e, n) : NULL;
-
-        for (int j = 0; s && j < s->n; j++)
-            e->strands[s->at[j]->id] = s;
     }
 }

@@ -367,6 +367,7 @@ static void plans_read_as_before(void **state)
                {"channels", 0, 1},
                {"channels_four", 0, 1},
                {"short_rows", 0, 1},
+               {"moved_bytes", 0, 1},
                {"stretches", 0, 1},
                {"cut_rows", 0, 1},
                {"cut_window", 0, 1}};

@@ -3,7 +3,9 @@
  * associative.
  *
  * A function like "the last that is above 100" is another one above 100 than
- * below, so its own constants and what lies around them are among the numbers.
+ * below, so its own constants and what lies around them are among the numbers,
+ * and so are numbers of every size: "the last whose root is above 100" is
+ * another one above 10000, and no constant says so.
  * One that compares two keys passes a third part on when both are equal, so
  * tuples are tried that differ in one part alone, by all pairs of numbers. */
 #include "passes_priv.h"
@@ -12,11 +14,16 @@
 
 enum {
     ROUNDS = 40,
-    WIDE = 16,     /* real numbers of a tuple */
-    CONSTANTS = 4, /* of a function; further ones are not looked at */
-    AROUND = 2     /* numbers on each side of a constant */
+    WIDE = 16,      /* real numbers of a tuple */
+    CONSTANTS = 32, /* of a function; further ones are not looked at */
+    NEAR = 4,       /* of them, those that are tried with every number */
+    AROUND = 2      /* numbers on each side of a constant */
 };
 static const double some[] = {0, 1.5, -2, 3, 0.625, -40, 71};
+/* Two at least above any bound, in integers of any width too; no two that
+ * cancel each other. */
+static const double rungs[] = {3e4,  5e8,  3e9,   7e13,  1.2e19, 2e30, 5e33,
+                               -2e4, -3e8, -4e13, -2e18, -3e30,  -7e33};
 /* Sums with a larger one lose what is tried beside it, or are infinite. */
 static const double LARGEST = 1e15;
 
@@ -24,22 +31,44 @@ typedef struct {
     sd_arena *a; /* of one try */
     const hlo_comp *c;
     int n, nreal; /* parts of an operand, and real numbers in them */
-    double number[SD_COUNTOF(some) + CONSTANTS * (2 * AROUND + 1)];
+    double number[SD_COUNTOF(some) + NEAR * (2 * AROUND + 1)];
     int nnumber;
+    /* These are tried beside their neighbours and few others. */
+    double far[SD_COUNTOF(rungs) + CONSTANTS * (2 * AROUND + 1)];
+    int nfar;
+    double constant[CONSTANTS];
+    int nconstant;
     uint32_t drawn;
 } trial;
 
 /* ---- numbers ---- */
 
+static bool is_taken(const trial *t, double v)
+{
+    for (int i = 0; i < t->nconstant; i++)
+        if (t->constant[i] == v)
+            return true;
+    return t->nconstant == CONSTANTS;
+}
+
+/* What lies around a fraction is as small as it; around infinity there is
+ * nothing but the other one. */
 static void take_constant(trial *t, double v)
 {
-    double step = fmax(1, fabs(v) / 8);
+    double step = fabs(v) < 1 ? v / 2 : fmax(1, fabs(v) / 8);
+    bool near = t->nconstant < NEAR && fabs(v) <= LARGEST;
 
-    if (!(fabs(v) <= LARGEST) ||
-        t->nnumber + 2 * AROUND >= (int)SD_COUNTOF(t->number))
+    if (isnan(v) || is_taken(t, v))
         return;
-    for (int i = -AROUND; i <= AROUND; i++)
-        t->number[t->nnumber++] = v + i * step;
+    t->constant[t->nconstant++] = v;
+    for (int i = -AROUND; i <= AROUND; i++) {
+        double at = isinf(v) ? copysign(v, i) : v + i * step;
+
+        if (near)
+            t->number[t->nnumber++] = at;
+        else
+            t->far[t->nfar++] = at;
+    }
 }
 
 static void take_constants(trial *t, const hlo_comp *c)
@@ -62,6 +91,8 @@ static trial open_trial(const hlo_comp *c)
         t.nreal += sd_is_complex(c->param[i]->shape->dtype) ? 2 : 1;
     memcpy(t.number, some, sizeof some);
     t.nnumber = SD_COUNTOF(some);
+    memcpy(t.far, rungs, sizeof rungs);
+    t.nfar = SD_COUNTOF(rungs);
     take_constants(&t, c);
     return t;
 }
@@ -82,6 +113,14 @@ static double *draw_tuple(trial *t)
     return x;
 }
 
+/* 0 where the type has no number of such a size. */
+static void store(sd_dtype t, double v, uint8_t *at)
+{
+    sd_scalar_of_f64(t, v, at);
+    if (isfinite(v) && !isfinite(sd_scalar_to_f64(t, at)))
+        sd_scalar_of_f64(t, 0, at);
+}
+
 /* The operand of these real numbers. */
 static hlo_value *operand(trial *t, const double *x)
 {
@@ -94,17 +133,19 @@ static hlo_value *operand(trial *t, const double *x)
 
         v[i] = hlo_value_make(t->a, s);
         for (size_t at = 0; at < sd_dtype_bytes(s->dtype); at += bytes)
-            sd_scalar_of_f64(part, *x++, (uint8_t *)v[i].data + at);
+            store(part, *x++, (uint8_t *)v[i].data + at);
     }
     return v;
 }
 
 /* ---- results ---- */
 
-static bool is_near(double x, double y)
+/* Floats are rounded in the order in which they are added. */
+static bool is_near(sd_dtype t, double x, double y)
 {
     return x == y || (isnan(x) && isnan(y)) ||
-           fabs(x - y) <= 0.02 * (1 + fabs(x));
+           (sd_is_float(t) && isfinite(x) &&
+            fabs(x - y) <= 0.02 * (1 + fabs(x)));
 }
 
 static bool same_value(const hlo_value *x, const hlo_value *y)
@@ -122,7 +163,7 @@ static bool same_value(const hlo_value *x, const hlo_value *y)
     part = sd_dtype_part(s->dtype);
     for (size_t at = 0; at < sd_dtype_bytes(s->dtype);
          at += sd_dtype_bytes(part))
-        if (!is_near(sd_scalar_to_f64(part, (uint8_t *)x->data + at),
+        if (!is_near(part, sd_scalar_to_f64(part, (uint8_t *)x->data + at),
                      sd_scalar_to_f64(part, (uint8_t *)y->data + at)))
             return false;
     return true;
@@ -168,16 +209,28 @@ static bool commute(trial *t, int at, double i, double k)
     return same;
 }
 
+/* Of far numbers one and the next, and a positive and a negative one. */
+static bool commute_far_from(trial *t, int at)
+{
+    for (int i = 0; i < t->nfar; i++)
+        if (!commute(t, at, t->far[i], t->far[(i + 1) % t->nfar]) ||
+            !commute(t, at, t->far[i], some[1]) ||
+            !commute(t, at, t->far[i], some[2]))
+            return false;
+    return true;
+}
+
 /* All pairs of numbers; in a wide tuple, whose functions take long, one. */
 static bool commute_apart_from(trial *t, int at)
 {
-    int n = t->nreal > WIDE ? 2 : t->nnumber;
+    bool wide = t->nreal > WIDE;
+    int n = wide ? 2 : t->nnumber;
 
     for (int i = 1; i < n; i++)
         for (int k = 0; k < i; k++)
             if (!commute(t, at, t->number[i], t->number[k]))
                 return false;
-    return true;
+    return wide || commute_far_from(t, at);
 }
 
 bool pass_commutes(const hlo_comp *c)

@@ -61,14 +61,15 @@ static sd_status fill_slot(slot *s, PJRT_Memory *m, const PJRT_ShapeSpec *spec,
 PJRT_Error *pjrt_client_create_buffers_for_async_host_to_device(
     PJRT_Client_CreateBuffersForAsyncHostToDevice_Args *a)
 {
-    size_t n = a->num_shape_specs;
+    size_t n = a->num_shape_specs, bytes;
     PJRT_AsyncHostToDeviceTransferManager *m;
     sd_status st = NULL;
 
     if (a->num_device_layouts && a->num_device_layouts != n)
         return pjrt_return(sd_error(SD_INVALID, "%zu layouts for %zu shapes",
                                     a->num_device_layouts, n));
-    if (!(m = calloc(1, sizeof *m + n * sizeof *m->at)))
+    if (!sd_mul_size(n, sizeof *m->at, &bytes) ||
+        !sd_add_size(bytes, sizeof *m, &bytes) || !(m = calloc(1, bytes)))
         return pjrt_no_memory();
     m->refs = 1;
     m->n = n;

@@ -243,6 +243,10 @@ static void wrong_shapes_are_refused(void **state)
         Client_CreateBuffersForAsyncHostToDevice, .client = client,
         .shape_specs = specs, .num_shape_specs = 2, .device_layouts = list,
         .num_device_layouts = 1, .memory = memory);
+    BAD(RESOURCE_EXHAUSTED, "memory", /* as many as take 2^64 bytes */
+        Client_CreateBuffersForAsyncHostToDevice, .client = client,
+        .shape_specs = specs, .num_shape_specs = (size_t)1 << 61,
+        .memory = memory);
     DO(none, Client_CreateBuffersForAsyncHostToDevice, .client = client,
        .memory = memory);
     end(none.transfer_manager);

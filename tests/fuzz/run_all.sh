@@ -37,7 +37,7 @@ fuzz() {
         >"$out/$t/log" 2>&1
 }
 
-targets=${TARGETS:-$(cd "$bin" && ls fuzz_* | grep -v '\.p$' | sed 's/^fuzz_//')}
+targets=${TARGETS:-$(cd "$bin" && ls -d fuzz_* | grep -v '\.p$' | sed 's/^fuzz_//')}
 out=$(mkdir -p "$out" && cd "$out" && pwd)
 for t in $targets; do
     fuzz "$t" &

@@ -87,14 +87,15 @@ static bool gives_zeros(const plan_node *n)
     return true;
 }
 
-/* Without AVX-512 LLVM makes of a gather of known steps a vector of addresses
- * that it takes apart again: the elements are read one by one at once. */
+/* Without an instruction that gathers such elements LLVM makes of a gather of
+ * known steps a vector of addresses that it takes apart again: the elements are
+ * read one by one at once. */
 static bool is_read_by_steps(const emit *e, const plan_node *n,
                              const emit_span *a)
 {
     return a->access == EMIT_GATHERED && a->stride && n->kind == PN_LOAD &&
-           !e->gpu && e->vector_bits == 256 && !a->mask &&
-           !sd_is_complex(n->dtype);
+           !e->gpu && (e->vector_bits == 256 || sd_dtype_bytes(a->t) < 4) &&
+           !a->mask && !sd_is_complex(n->dtype);
 }
 
 /* Vectors of a loop that is not cut begin at multiples of what both its extent

@@ -8,7 +8,10 @@
  *     always the same (plan_expr_ordered).
  *   - Else each of its positions becomes nodes of its own, and LANE is the axis
  *     before: a strand reads and computes for one channel, and the stores of
- *     all are woven into whole vectors (emit_strided.c). */
+ *     all are woven into whole vectors (emit_strided.c).
+ *
+ * Strands, too, are for such an axis further out, where what is read has it
+ * last: channels that are put apart. */
 #include "plan_room.h"
 
 enum {
@@ -16,6 +19,7 @@ enum {
     MOST_MOVED = 8,    /* where all is only put in another order */
     LEAST_BESIDE = 16, /* of the axis that LANE is then */
     MOST_NODES = 256,  /* of the kernel that comes out */
+    GATHERED_BYTES = 4, /* the least that an instruction gathers */
     MOST_ASKED = 200   /* terms of an expression that is looked through */
 };
 
@@ -84,15 +88,30 @@ static bool is_filled(const plan_kernel *k, const plan_node *store, int axis)
            (n == 3 ? parts == 1 : plan_is_turn(n) || only_moves(k, axis));
 }
 
-/* Is n a row of four numbers that is picked by the axis before?  It is as soon
- * read at once as each of its numbers is gathered. */
-static bool is_picked(const plan_kernel *k, const plan_node *n, int axis)
+static bool computes(const plan_kernel *k)
 {
-    int64_t step;
+    plan_for_each_node(n, k)
+        if (n->kind != PN_LOAD && n->kind != PN_STORE)
+            return true;
+    return false;
+}
 
-    return n->kind == PN_LOAD && k->axis[axis].extent == MOST_SHORT &&
-           reads_node(n->off, axis - 1) &&
-           plan_expr_stride(n->off, axis, &step) && step == 1;
+/* Is n a row that lies by itself?  It is as soon read at once as each of its
+ * numbers: four that the axis before picks, and of words that no instruction
+ * gathers three, too, and those of a column, if nothing is computed. */
+static bool is_alone(const plan_kernel *k, const plan_node *n, int axis)
+{
+    int64_t row = k->axis[axis].extent, step;
+    bool narrow = sd_dtype_bytes(n->dtype) < GATHERED_BYTES;
+
+    if (n->kind != PN_LOAD || !plan_expr_stride(n->off, axis, &step) ||
+        step != 1 || row < MOST_SHORT - narrow)
+        return false;
+    if (reads_node(n->off, axis - 1))
+        return true;
+    return narrow && !computes(k) &&
+           plan_expr_stride(n->off, axis - 1, &step) &&
+           (step > row || step < -row);
 }
 
 /* Do its positions fill a vector register? */
@@ -193,10 +212,18 @@ static bool has_strands(const plan_kernel *k, const device_desc *dev)
         return false;
     plan_for_each_node(n, k)
         if (!is_plain(n, axis) || is_vector(k, n, axis, dev) ||
-            is_picked(k, n, axis) ||
+            is_alone(k, n, axis) ||
             (n->kind == PN_STORE && (n->nguard || !is_filled(k, n, axis))))
             return false;
     return true;
+}
+
+/* A set of axes without `axis`, which those behind it move up to. */
+static uint64_t leave_out(uint64_t axes, int axis)
+{
+    uint64_t before = (1ull << axis) - 1;
+
+    return (axes & before) | (axes >> 1 & ~before);
 }
 
 /* n's places and operands where the axis stands at `at`. */
@@ -205,10 +232,11 @@ static void place(shorter *s, plan_node *n, int at)
     sd_arena *a = s->k->arena;
     const plan_expr *with[64];
 
-    for (int i = 0; i < s->axis; i++)
-        with[i] = plan_px_axis(s->px, i, s->k->axis[i].extent);
-    with[s->axis] = plan_px_const(s->px, at);
-    n->varies &= ~(1ull << s->axis);
+    for (int i = 0; i < s->k->naxis; i++)
+        with[i] = i == s->axis ? plan_px_const(s->px, at)
+                               : plan_px_axis(s->px, i - (i > s->axis),
+                                              s->k->axis[i].extent);
+    n->varies = leave_out(n->varies, s->axis);
     plan_place_node(s->k, s->px, n, with);
     if (n->narg)
         n->arg = sd_arena_copy(a, n->arg, n->narg * sizeof(plan_node *));
@@ -231,9 +259,9 @@ static void take_node(shorter *s, plan_node *n)
     }
 }
 
-static void part(plan_kernel *k, plan_px *px)
+static void part(plan_kernel *k, plan_px *px, int axis)
 {
-    shorter s = {.k = k, .px = px, .axis = k->naxis - 1};
+    shorter s = {.k = k, .px = px, .axis = axis};
 
     s.n = (int)k->axis[s.axis].extent;
     s.of = sd_arena_array(k->arena, plan_node *, k->nnode * s.n);
@@ -248,18 +276,68 @@ static void part(plan_kernel *k, plan_px *px)
     k->node = s.made.at;
     k->nnode = s.made.n;
     k->naxis = --k->nouter;
-    k->stage[0].axes &= ~(1ull << s.axis);
+    for (int i = axis; i < k->naxis; i++)
+        k->axis[i] = k->axis[i + 1];
+    k->stage[0].axes = leave_out(k->stage[0].axes, axis);
+}
+
+/* ---- channels that are put apart ---- */
+
+/* Does n read rows along `axis`, which lie one after the other along LANE? */
+static bool reads_rows(const plan_kernel *k, const plan_node *n, int axis)
+{
+    int64_t step, before;
+
+    return n->kind == PN_LOAD && plan_expr_stride(n->off, axis, &step) &&
+           step == 1 && plan_expr_stride(n->off, k->naxis - 1, &before) &&
+           before == k->axis[axis].extent;
+}
+
+/* Is each position along `axis` a line of what is written, and a part of the
+ * rows that are read? */
+static bool puts_apart(const plan_kernel *k, int axis)
+{
+    bool any = false;
+    int64_t step;
+
+    if (k->axis[axis].extent < 2 || k->axis[axis].extent > MOST_SHORT ||
+        k->axis[axis].extent * k->nnode > MOST_NODES)
+        return false;
+    plan_for_each_node(n, k) {
+        if (!is_plain(n, axis) ||
+            (n->kind == PN_STORE &&
+             (n->nguard || !plan_expr_stride(n->off, k->naxis - 1, &step) ||
+              step != 1)))
+            return false;
+        any |= reads_rows(k, n, axis);
+    }
+    return any;
+}
+
+/* Else a vector of one channel would read what has all of them, once for each.
+ */
+static bool part_apart(plan_kernel *k)
+{
+    if (k->cls != PLAN_LOOP || k->naxis != k->nouter || k->nstage != 1 ||
+        k->axis[k->naxis - 1].extent < LEAST_BESIDE)
+        return false;
+    for (int axis = k->naxis - 2; axis >= 0; axis--)
+        if (puts_apart(k, axis)) {
+            part(k, plan_px_create(k->arena), axis);
+            return true;
+        }
+    return false;
 }
 
 void plan_part_short(plan_kernel *k, const device_desc *dev)
 {
     plan_px *px;
 
-    if (!has_short(k))
+    if (part_apart(k) || !has_short(k))
         return;
     px = plan_px_create(k->arena);
     if (can_join(k, px, dev->lanes))
         join(k, px);
     else if (has_strands(k, dev))
-        part(k, px);
+        part(k, px, k->naxis - 1);
 }

@@ -368,6 +368,8 @@ static void plans_read_as_before(void **state)
                {"channels_four", 0, 1},
                {"short_rows", 0, 1},
                {"moved_bytes", 0, 1},
+               {"channels_apart", 0, 1},
+               {"rows_alone", 0, 1},
                {"stretches", 0, 1},
                {"cut_rows", 0, 1},
                {"cut_window", 0, 1}};

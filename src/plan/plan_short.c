@@ -98,7 +98,8 @@ static bool computes(const plan_kernel *k)
 
 /* Is n a row that lies by itself?  It is as soon read at once as each of its
  * numbers: four that the axis before picks, and of words that no instruction
- * gathers three, too, and those of a column, if nothing is computed. */
+ * gathers three, too, and those of a column, if nothing is computed and no
+ * vector has several of them. */
 static bool is_alone(const plan_kernel *k, const plan_node *n, int axis)
 {
     int64_t row = k->axis[axis].extent, step;
@@ -111,7 +112,7 @@ static bool is_alone(const plan_kernel *k, const plan_node *n, int axis)
         return true;
     return narrow && !computes(k) &&
            plan_expr_stride(n->off, axis - 1, &step) &&
-           (step > row || step < -row);
+           (step > 2 * row || step < -2 * row);
 }
 
 /* Do its positions fill a vector register? */

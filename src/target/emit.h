@@ -62,7 +62,8 @@ typedef struct {
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
 
 /* Loads that together read all between two steps of LANE, which are `step`
- * elements apart: n of them, the first the lowest. */
+ * elements apart: n of them, the first the lowest.  One is NULL that nobody
+ * reads. */
 enum { EMIT_STRANDS = 8 };
 typedef struct {
     const plan_node *at[EMIT_STRANDS];

@@ -104,19 +104,19 @@ static LLVMValueRef pick(emit *e, LLVMValueRef const *in, int n,
     return v;
 }
 
-/* v[i] has number i of each n elements from p on, the last first if they are
+/* v[k] has strand k of those from p on, the last element first if they are
  * turned. */
-static void unweave(emit *e, sd_dtype part, LLVMValueRef p, int n, bool turned,
+static void unweave(emit *e, const emit_strands *s, LLVMValueRef p,
                     LLVMValueRef *v)
 {
     LLVMValueRef in[EMIT_STRANDS];
     int from[EMIT_MAX_LANES], w = e->w;
 
-    read_row(e, part, p, n, in);
-    for (int k = 0; k < n; k++) {
+    read_row(e, s->at[0]->dtype, p, s->n, in);
+    for (int k = 0; k < s->n; k++) {
         for (int i = 0; i < w; i++)
-            from[i] = (turned ? w - 1 - i : i) * n + k;
-        v[k] = pick(e, in, n, from);
+            from[i] = (s->step < 0 ? w - 1 - i : i) * s->n + k;
+        v[k] = s->at[k] ? pick(e, in, s->n, from) : NULL;
     }
 }
 
@@ -176,20 +176,33 @@ static const plan_node *strand_at(const emit *e, const plan_node *first,
     return NULL;
 }
 
+/* Is what nobody reads between the strands of s in the array, to its end? */
+static bool has_rows(const emit *e, const emit_strands *s)
+{
+    const plan_node *first = s->at[0];
+
+    return first->off->hi + s->n - 1 < e->k->slot[first->slot].count;
+}
+
 /* Those that with the first of them read all up to its place one step of LANE
- * before or after. */
+ * before or after, or of three or four all but one. */
 static emit_strands *find_loads(emit *e, const plan_node *first)
 {
     emit_strands *s = sd_arena_new(e->a, emit_strands);
     int64_t n;
+    int lacks = 0;
 
     emit_classify(e, first->off, &s->step);
     n = s->step < 0 ? -s->step : s->step;
     if (n < 2 || n > EMIT_STRANDS)
         return NULL;
-    while (s->n < n && (s->at[s->n] = strand_at(e, first, s->n)))
-        s->n++;
-    return s->n == n ? s : NULL;
+    for (; s->n < n; s->n++) {
+        s->at[s->n] = strand_at(e, first, s->n);
+        lacks += !s->at[s->n];
+    }
+    return !lacks || (lacks == 1 && (n == 3 || n == 4) && has_rows(e, s))
+               ? s
+               : NULL;
 }
 
 /* Where the row of strands begins of which a vector has w. */
@@ -212,10 +225,13 @@ bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
 
     if (!s || emit_mask(e, n->varies, copy))
         return false;
-    unweave(e, n->dtype, row_of(e, s, copy), s->n, s->step < 0, v);
+    unweave(e, s, row_of(e, s, copy), v);
     for (int i = 0; i < s->n; i++) {
-        emit_value x = {emit_of_memory(e, n->dtype, v[i]), NULL};
+        emit_value x = {NULL, NULL};
 
+        if (!s->at[i])
+            continue;
+        x.re = emit_of_memory(e, n->dtype, v[i]);
         if (s->at[i] == n)
             *out = x;
         else
@@ -247,7 +263,7 @@ static const emit_strands *moved_from(const emit *e, const emit_woven *w)
     for (int i = 0; i < w->n; i++)
         if (e->strands[w->at[i]->arg[0]->id] != s)
             return NULL;
-    return s && s->n == w->n && !sd_is_complex(w->at[0]->dtype) ? s : NULL;
+    return s && !sd_is_complex(w->at[0]->dtype) ? s : NULL;
 }
 
 /* The stores that with the first of them write all that lies between it and
@@ -289,17 +305,17 @@ void emit_move(emit *e, const emit_woven *w, LLVMValueRef to, int copy)
     const emit_strands *s = w->moved;
     sd_dtype t = w->at[0]->dtype;
     LLVMValueRef in[EMIT_STRANDS];
-    int from[EMIT_MAX_LANES], n = w->n;
+    int from[EMIT_MAX_LANES];
 
-    read_row(e, t, row_of(e, s, copy), n, in);
-    for (int j = 0; j < n; j++) {
+    read_row(e, t, row_of(e, s, copy), s->n, in);
+    for (int j = 0; j < w->n; j++) {
         for (int i = 0; i < e->w; i++) {
-            int at = j * e->w + i, row = at / n;
+            int at = j * e->w + i, row = at / w->n;
 
-            from[i] = (s->step < 0 ? e->w - 1 - row : row) * n +
-                      number_of(s, w->at[at % n]->arg[0]);
+            from[i] = (s->step < 0 ? e->w - 1 - row : row) * s->n +
+                      number_of(s, w->at[at % w->n]->arg[0]);
         }
-        emit_vector_write(e, t, pick(e, in, n, from),
+        emit_vector_write(e, t, pick(e, in, s->n, from),
                           emit_element(e, t, to, emit_si(e, j * e->w)), NULL);
     }
 }
@@ -316,7 +332,8 @@ void emit_find_woven(emit *e)
         const emit_strands *s = is_strand(e, n) ? find_loads(e, n) : NULL;
 
         for (int j = 0; s && j < s->n; j++)
-            e->strands[s->at[j]->id] = s;
+            if (s->at[j])
+                e->strands[s->at[j]->id] = s;
     }
     for (int i = 0; i < k->nnode; i++) {
         const emit_woven *w = NULL;

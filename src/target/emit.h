@@ -582,9 +582,11 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
 /* The end of a CONTRACT's chain. */
 void emit_reduce_chain(emit *e, emit_reduction *r);
-/* Whether subnormal operands and results of what comes next are kept, or count
- * as 0 (docs/numerics.md).  Host only. */
-void emit_keep_subnormals(emit *e, bool keep);
+/* Subnormal operands and results of what comes next count as 0
+ * (docs/numerics.md), until the mode from before, which is returned, is
+ * restored.  Host only. */
+LLVMValueRef emit_drop_subnormals(emit *e);
+void emit_restore_mode(emit *e, LLVMValueRef mode);
 /* acc + x * y as a CONTRACT has it; as wide as acc. */
 emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
                              emit_value acc);

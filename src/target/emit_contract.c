@@ -491,17 +491,17 @@ static void multiply(block *t)
                     .columns = t->columns,
                     .words = t->words,
                     .first = t->first};
-    bool drops = plan_drops_subnormals(b);
+    LLVMValueRef mode = NULL;
 
     if (has_tiles(t)) {
         emit_chain_by_tiles(e, &c);
         return;
     }
-    if (drops)
-        emit_keep_subnormals(e, false);
+    if (plan_drops_subnormals(b))
+        mode = emit_drop_subnormals(e);
     emit_chain_by_registers(e, &c);
-    if (drops)
-        emit_keep_subnormals(e, true);
+    if (mode)
+        emit_restore_mode(e, mode);
 }
 
 /* The loop over chains on axis k, and what is done for one. */

@@ -253,16 +253,23 @@ static bool starts_here(const emit *e, const emit_reduction *r)
 
 /* ---- products ---- */
 
-void emit_keep_subnormals(emit *e, bool keep)
+void emit_restore_mode(emit *e, LLVMValueRef mode)
 {
-    uint32_t mode = keep ? SD_SUBNORMALS_KEPT : SD_SUBNORMALS_ARE_0;
+    emit_intrinsic2(e, "llvm.x86.sse.ldmxcsr", NULL, 0, &mode, 1);
+}
+
+LLVMValueRef emit_drop_subnormals(emit *e)
+{
+    LLVMValueRef was = emit_alloca(e, e->i32);
     LLVMValueRef g = LLVMAddGlobal(e->m, e->i32, "mode");
 
-    LLVMSetInitializer(g, LLVMConstInt(e->i32, mode, 0));
+    emit_intrinsic2(e, "llvm.x86.sse.stmxcsr", NULL, 0, &was, 1);
+    LLVMSetInitializer(g, LLVMConstInt(e->i32, SD_SUBNORMALS_ARE_0, 0));
     LLVMSetGlobalConstant(g, true);
     LLVMSetLinkage(g, LLVMPrivateLinkage);
     LLVMSetUnnamedAddress(g, LLVMGlobalUnnamedAddr);
-    emit_intrinsic2(e, "llvm.x86.sse.ldmxcsr", NULL, 0, &g, 1);
+    emit_restore_mode(e, g);
+    return was;
 }
 
 emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,

@@ -500,14 +500,15 @@ static void begin_sum(pass *p, const plan_node *n, plan_lanes how)
 static void run_pass(emit *e, int number)
 {
     pass p = begin_pass(e, number);
+    LLVMValueRef mode = NULL;
 
     plan_for_each_node(n, e->k)
         begin_sum(&p, n, p.plan->how);
     if (p.plan->drops)
-        emit_keep_subnormals(e, false);
+        mode = emit_drop_subnormals(e);
     loops(&p, 0);
-    if (p.plan->drops)
-        emit_keep_subnormals(e, true);
+    if (mode)
+        emit_restore_mode(e, mode);
     for (int i = 0; i < p.nreduction; i++)
         emit_reduce_end(e, p.reduction[i]);
 }

@@ -24,6 +24,7 @@ typedef struct {
     uint8_t *scratch; /* nworker areas of scratch_bytes */
     size_t scratch_bytes;
     int nworker;
+    uint32_t mode; /* of threads that compute: base.h */
     xpu_lib *lib;
 } host;
 
@@ -152,7 +153,7 @@ static void run_part(void *ctx, int64_t i, int worker)
         return; /* the run's end looks at that too */
     if (s->loop)
         memcpy(s->host->scratch, &s->cancel, sizeof s->cancel);
-    mode = xpu_enter_mode(SD_SUBNORMALS_KEPT);
+    mode = xpu_enter_mode(s->host->mode);
     s->fn(s->slot, first, first + each + (i < more),
           s->host->scratch + (size_t)worker * s->host->scratch_bytes);
     xpu_leave_mode(mode);
@@ -199,7 +200,7 @@ static sd_status host_launch(xpu_device *d, xpu_module *m, int kernel,
 static sd_status host_libcall(xpu_device *d, const thunk *t, void *const *ptr)
 {
     host *h = d->impl;
-    uint32_t mode = xpu_enter_mode(SD_SUBNORMALS_KEPT);
+    uint32_t mode = xpu_enter_mode(h->mode);
     sd_status st = xpu_lib_run(h->lib, t, ptr);
 
     xpu_leave_mode(mode);
@@ -285,6 +286,8 @@ static sd_status open_one(xpu_client *c, const sd_options *opt)
     if (!(d->impl = h = calloc(1, sizeof *h)))
         return sd_no_memory(sizeof *h);
     h->nworker = sd_pool_size(c->pool);
+    h->mode = sd_opt_bool(opt, SD_OPT_SUBNORMALS) ? SD_SUBNORMALS_KEPT
+                                                  : SD_SUBNORMALS_ARE_0;
     if (sd_opt_bool(opt, SD_OPT_LIBRARIES) &&
         (st = xpu_lib_open(c->pool, &h->lib)))
         return st;

@@ -35,5 +35,6 @@ def test_winograd_without_libraries(python):
 
 
 def test_subnormals(python):
-    for libraries in "10":
-        python("run_subnormals.py", env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": libraries})
+    for libraries, kept in ("1", "1"), ("0", "1"), ("1", "0"), ("0", "0"):
+        python("run_subnormals.py", env={"SUNDOG_DEVICE": "host", "SUNDOG_LIBRARIES": libraries,
+                                         "SUNDOG_SUBNORMALS": kept})

@@ -424,6 +424,15 @@ def rows(draw):
             byte(8, 224, 224, c))
     row("channels put last", bar, lambda x: x.transpose(0, 2, 3, 1) * 2,
         f32(8, 3, 224, 224))
+    row("channels of bytes put apart", bar, lambda x: x.transpose(0, 3, 1, 2),
+        byte(8, 224, 224, 3))
+    row("images of bytes turned by a quarter", bar, lambda x:
+        jnp.rot90(x, 1, (1, 2)), byte(8, 240, 320, 3))
+    row("alpha of bytes left out", bar, lambda x: x[..., :3],
+        byte(8, 224, 224, 4))
+    row("colours of labels", bar, lambda label, colour: colour[label],
+        below(21, 4, 256, 256), byte(21, 3))
+    row("bytes transposed", bar, lambda x: x.T, byte(1003, 777))
     row("kron 40x40 30x30", bar, jnp.kron, f32(40, 40), f32(30, 30))
     row("Haar step 512x1024", bar, lambda x: jnp.concatenate(
         [(x[:, ::2] + x[:, 1::2]) * .7, (x[:, ::2] - x[:, 1::2]) * .7], 1),

@@ -487,6 +487,8 @@ LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
                              int64_t stride, int w);
 /* x0[0] x1[0] .. x0[1] x1[1] ..; n is a power of two. */
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n);
+/* The same as n vectors, which lie side by side. */
+void emit_weave_apart(emit *e, LLVMValueRef const *x, int n, LLVMValueRef *out);
 void emit_find_woven(emit *e);
 /* n's vector, and those beside it, which are remembered; false: n is read by
  * itself. */

@@ -298,6 +298,19 @@ static void wide_store(emit *e, const plan_node *n, int copy)
     emit_when_end(e, no);
 }
 
+/* Bytes are woven as vectors of their own: no instruction of AVX-512 puts 64 of
+ * them in any order, as LLVM then wants. */
+static void write_bytes(emit *e, LLVMValueRef const *v, int n, sd_dtype part,
+                        LLVMValueRef p)
+{
+    LLVMValueRef out[EMIT_WOVEN];
+
+    emit_weave_apart(e, v, n, out);
+    for (int i = 0; i < n; i++)
+        emit_vector_write(e, part, out[i],
+                          emit_element(e, part, p, emit_si(e, i * e->w)), NULL);
+}
+
 /* Of what is woven the last store writes all. */
 static void write_woven(emit *e, const emit_woven *w, int copy)
 {
@@ -325,6 +338,10 @@ static void write_woven(emit *e, const emit_woven *w, int copy)
     }
     if (w->moved && !masked) {
         emit_move(e, w, p, copy);
+        return;
+    }
+    if (!masked && sd_dtype_bytes(a.part) == 1 && !(n & (n - 1))) {
+        write_bytes(e, v, n, a.part, p);
         return;
     }
     emit_vector_write(e, a.part, emit_weave(e, v, n), p,

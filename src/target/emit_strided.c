@@ -153,6 +153,33 @@ LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n)
                         emit_weave(e, half[1], n / 2), lane, w);
 }
 
+/* Half of two vectors in turns: the first or the second. */
+static LLVMValueRef woven_half(emit *e, LLVMValueRef x, LLVMValueRef y,
+                               bool second)
+{
+    int lane[EMIT_MAX_LANES], w = emit_width(x);
+
+    for (int i = 0; i < w; i++)
+        lane[i] = i / 2 + i % 2 * w + (second ? w / 2 : 0);
+    return emit_shuffle(e, x, y, lane, w);
+}
+
+void emit_weave_apart(emit *e, LLVMValueRef const *x, int n, LLVMValueRef *out)
+{
+    LLVMValueRef in[2][EMIT_WOVEN], half[2][EMIT_WOVEN];
+
+    if (n == 1) {
+        out[0] = x[0];
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        in[i % 2][i / 2] = x[i];
+    for (int i = 0; i < 2; i++)
+        emit_weave_apart(e, in[i], n / 2, half[i]);
+    for (int i = 0; i < n; i++)
+        out[i] = woven_half(e, half[0][i / 2], half[1][i / 2], i % 2);
+}
+
 /* ---- loads that are neighbours ---- */
 
 static bool is_strand(const emit *e, const plan_node *n)

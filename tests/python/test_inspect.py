@@ -499,6 +499,18 @@ def test_kernels_of_few_turns_are_compiled_quickly(tmp_path):
     assert careful[0] < careful[1]
 
 
+def test_bytes_are_woven_in_vectors_of_16(tmp_path):
+    """Where 64 would be woven at once, AVX-512 has no instruction for it."""
+    compiled(tmp_path, """HloModule m
+ENTRY e { x = u8[4000,3]{1,0} parameter(0)  o = u8[] constant(255)
+  a = u8[4000,1]{1,0} broadcast(o), dimensions={}
+  ROOT r = u8[4000,4]{1,0} concatenate(x, a), dimensions={1} }
+""", f"--out={tmp_path}/d", "--target=host:v4")
+    [code] = glob.glob(f"{tmp_path}/d/*.s")
+    assert "punpck" in open(code).read()
+    assert "zmm" not in open(code).read()
+
+
 def test_products_in_blocks_are_compiled_with_care(tmp_path):
     """Quick code keeps their sums in memory.  One of few multiplications runs
     for less than care takes."""

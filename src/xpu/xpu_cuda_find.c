@@ -221,7 +221,10 @@ static sd_status open_library(xpu_cuda_driver *d, const char *path)
 
     if (!lib) {
         why = dlerror();
-        return sd_error(SD_NOT_FOUND, "no CUDA driver: %s", why ? why : path);
+        return sd_error(SD_NOT_FOUND,
+                        "no CUDA driver: %s; NVIDIA's driver brings one, and "
+                        "SUNDOG_DEVICE=host needs none",
+                        why ? why : path);
     }
 #define X(name, symbol, args) \
     if (!(d->api.name = (cu_result(*) args)(uintptr_t)dlsym(lib, #symbol))) \

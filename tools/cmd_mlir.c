@@ -4,13 +4,23 @@
 #include "frontend.h"
 #include "sundog.h"
 
+/* What a dump of XLA's, or of ours, begins with. */
+static bool is_hlo_text(const sd_buf *b)
+{
+    static const char word[] = "HloModule ";
+
+    return b->len >= sizeof word && !memcmp(b->at, word, sizeof word - 1);
+}
+
 static sd_status write_one(const char *path, const char *dir)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     sd_buf bytes = {0}, text = {0}, out = {0};
     sd_status st = sd_file_read(path, &bytes);
 
-    if (!st)
+    if (!st && is_hlo_text(&bytes))
+        st = sd_error(SD_INVALID, "this is HLO text; MLIR is wanted");
+    else if (!st)
         st = frontend_write_mlir((sd_bytes){(uint8_t *)bytes.at, bytes.len},
                                  &text);
     if (!st && dir) {

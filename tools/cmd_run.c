@@ -28,6 +28,29 @@ static void fill_random(uint64_t *state, sd_dtype t, void *data, int64_t n)
     }
 }
 
+static void add_shape(sd_buf *b, sd_dtype t, int rank, const int64_t *dim)
+{
+    sd_buf_fmt(b, "%s[", sd_dtype_name(t));
+    for (int i = 0; i < rank; i++)
+        sd_buf_fmt(b, "%s%" PRId64, i ? "," : "", dim[i]);
+    sd_buf_str(b, "]");
+}
+
+static sd_status refuse(const char *file, int i, sd_dtype t, int rank,
+                        const int64_t *dim, const thunk_type *want)
+{
+    sd_buf is = {0}, takes = {0};
+    sd_status st;
+
+    add_shape(&is, t, rank, dim);
+    add_shape(&takes, want->dtype, want->rank, want->dim);
+    st = sd_error(SD_INVALID, "%s is %.*s, and parameter %d takes %.*s", file,
+                  (int)is.len, is.at, i, (int)takes.len, takes.at);
+    sd_buf_finish(&is);
+    sd_buf_finish(&takes);
+    return st;
+}
+
 static sd_status make_argument(const tool_args *t, xpu_device *d, int i,
                                const thunk_type *type, uint64_t *state,
                                xpu_buffer **out)
@@ -46,11 +69,7 @@ static sd_status make_argument(const tool_args *t, xpu_device *d, int i,
             return st;
         if (dt != type->dtype || rank != type->rank ||
             memcmp(dim, type->dim, (size_t)rank * sizeof *dim))
-            st = sd_error(SD_INVALID,
-                          "%s is not what parameter %d takes "
-                          "(%s of rank %d)",
-                          t->file[1 + i], i, sd_dtype_name(type->dtype),
-                          type->rank);
+            st = refuse(t->file[1 + i], i, dt, rank, dim, type);
         else
             st = xpu_buffer_from_host(d, XPU_MEM_DEVICE, dt, rank, dim,
                                       file.at + at, NULL, true, out, NULL);
@@ -72,11 +91,11 @@ static void print_value(const thunk_type *type, const uint8_t *data)
     int64_t n = (int64_t)(type->bytes / sd_dtype_bytes(type->dtype));
     sd_dtype part = sd_dtype_part(type->dtype);
     size_t size = sd_dtype_bytes(part);
+    sd_buf shape = {0};
 
-    printf("%s[", sd_dtype_name(type->dtype));
-    for (int i = 0; i < type->rank; i++)
-        printf("%s%" PRId64, i ? "," : "", type->dim[i]);
-    printf("]");
+    add_shape(&shape, type->dtype, type->rank, type->dim);
+    printf("%.*s", (int)shape.len, shape.at);
+    sd_buf_finish(&shape);
     n *= part == type->dtype ? 1 : 2;
     for (int64_t i = 0; i < SD_MIN(n, 8); i++) {
         const uint8_t *p = data + (size_t)i * size;
@@ -167,9 +186,9 @@ static void print_times(times *t, int runs)
     qsort(t->at, (size_t)t->n, sizeof *t->at, longest_first);
     for (int i = 0; i < t->n; i++)
         all += (double)t->at[i].ns;
-    printf("%.3f ms a run in %d steps (%d runs)\n"
+    printf("%.3f ms a run in %d %s (%d runs)\n"
            "      ms     %%  calls    GB/s  GFLOP/s\n",
-           all / runs / 1e6, t->n, runs);
+           all / runs / 1e6, t->n, t->n == 1 ? "step" : "steps", runs);
     for (int i = 0; i < t->n; i++) {
         const timed *x = &t->at[i];
         const thunk *k = x->step;
@@ -256,6 +275,9 @@ static sd_status execute(const tool_args *t, xpu_device *d, thunk_program *tp)
     uint64_t state = t->seed;
     sd_status st = arg && out && keep ? NULL : sd_no_memory(sizeof *arg);
 
+    if (!st && t->nfile - 1 > tp->nparam)
+        st = sd_error(SD_INVALID, "%s: parameters: %d, and files for them: %d",
+                      tp->name, tp->nparam, t->nfile - 1);
     for (int i = 0; !st && i < tp->nparam; i++) {
         keep[i] = t->time;
         st = make_argument(t, d, i, &tp->param[i], &state, &arg[i]);

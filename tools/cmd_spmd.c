@@ -75,8 +75,16 @@ static sd_status print_stage(hlo_module *m, const char *stage)
     } else {
         st = hlo_spmd(m, at_stage, &w);
     }
-    if (!st && !w.seen)
-        st = sd_error(SD_NOT_FOUND, "no stage is called %s", stage);
+    if (!st && !w.seen && hlo_participants(m) < 2)
+        st = sd_error(SD_INVALID,
+                      "%s is for one participant: nothing is cut "
+                      "(--devices=N says for how many it is)",
+                      m->name);
+    else if (!st && !w.seen)
+        st = sd_error(SD_NOT_FOUND,
+                      "no stage is called %s; there are import, spmd-import, "
+                      "spmd-local, optimized",
+                      stage);
     if (!st)
         show_shardings(m);
     return st;
@@ -310,7 +318,9 @@ static sd_status run_trial(trial *t)
         (st = sd_note(hlo_verify(t->cut), "cut")))
         return st;
     if (!t->cut->param_sharding)
-        return sd_error(SD_INVALID, "%s is for one participant",
+        return sd_error(SD_INVALID,
+                        "%s is for one participant: nothing is cut "
+                        "(--devices=N says for how many it is)",
                         t->whole->name);
     if ((st = evaluate(t)))
         return st;

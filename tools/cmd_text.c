@@ -7,7 +7,8 @@
 #include "plan.h"
 #include "sundog.h"
 
-#include <llvm/Config/llvm-config.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Protobuf has small numbers everywhere, text none of them. */
 static bool is_text(const sd_buf *b)
@@ -175,6 +176,18 @@ sd_status tool_dump(const tool_args *t)
     return st;
 }
 
+/* A dump that cannot be written is a warning to a framework, which goes on;
+ * here it is what was asked for. */
+static sd_status find_folder(const char *dir)
+{
+    struct stat s;
+
+    if (!stat(dir, &s) && S_ISDIR(s.st_mode) && !access(dir, W_OK))
+        return NULL;
+    return sd_error(SD_INVALID, "--out=%s: no folder that can be written to",
+                    dir);
+}
+
 sd_status tool_compile(const tool_args *t)
 {
     sd_options o = {0};
@@ -202,8 +215,11 @@ sd_status tool_compile(const tool_args *t)
     rq.program = (sd_bytes){(uint8_t *)bytes.at, bytes.len};
     if ((st = compile(&rq, &sv, &p)))
         goto done;
-    printf("%s for %s: %d kernels, %d buffers, %" PRIu64 " temp bytes%s%s\n",
-           p->name, dev.name, p->nkernel, p->nbuffer, p->temp_bytes,
+    if (!t->time && (st = find_folder(dir)))
+        goto done;
+    printf("%s for %s: %d %s, %d %s, %" PRIu64 " temp bytes%s%s\n", p->name,
+           dev.name, p->nkernel, p->nkernel == 1 ? "kernel" : "kernels",
+           p->nbuffer, p->nbuffer == 1 ? "buffer" : "buffers", p->temp_bytes,
            t->time ? "" : "; files in ", t->time ? "" : dir);
 done:
     thunk_program_release(p);
@@ -228,7 +244,7 @@ sd_status tool_devices(const tool_args *t)
     sd_status st;
 
     (void)t;
-    puts("sundog " SD_VERSION ", LLVM " LLVM_VERSION_STRING);
+    printf("sundog %s\n", tool_build);
     setenv("SUNDOG_LOG", "info", 0); /* why a GPU was not taken */
     sd_log_init();
     sd_options_from_env(&o);

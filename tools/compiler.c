@@ -2,12 +2,16 @@
  * tool needs no LLVM of its own, and is small enough for the wheel. */
 #include "sundog.h"
 
+#include "interface.h"
 #include "pjrt_compiler.h"
 
 #include <limits.h>
+#include <llvm/Config/llvm-config.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+const char tool_build[] = SUNDOG_INTERFACE ", LLVM " LLVM_VERSION_STRING;
 
 /* Beside the tool, as in the wheel; else in the folder above, as in a build. */
 void tool_library(const char *name, char *path, size_t size)

@@ -1,6 +1,7 @@
 /* sundog: look at, compile and run programs without a framework. */
 #include "sundog.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -30,7 +31,10 @@ static sd_status tool_options(const tool_args *t)
 
 static const command commands[] = {
     {"opt", "[--passes=a,b] [--target=NAME] [--plan] FILE",
-     "optimise and print HLO; --plan: the plan instead", tool_opt, 1, 1},
+     "optimise and print HLO, for host:v3 if no target is named; --plan: the "
+     "plan\n"
+     "      instead",
+     tool_opt, 1, 1},
     {"passes", "",
      "the passes: names for opt --passes and SUNDOG_DISABLE_PASSES",
      tool_passes, 0, 0},
@@ -42,13 +46,19 @@ static const command commands[] = {
      "each,\n"
      "      NAME.mlir",
      tool_mlir, 1, INT_MAX},
-    {"compile", "--target=NAME [--out=DIR] [--time] FILE",
-     "compile for a device that need not be there; write the dump files;\n"
-     "      --time: where the time goes instead, on one thread",
+    {"compile", "[--target=NAME] [--out=DIR] [--time] FILE",
+     "compile for a device that need not be there (`sundog devices` has the "
+     "names;\n"
+     "      else host:v3) and write the dump files to DIR, or here; --time: "
+     "where the\n"
+     "      time goes instead, on one thread",
      tool_compile, 1, 1},
     {"run", "[--seed=N] [--out=PREFIX] [--time] FILE [ARG.npy ...]",
-     "compile for this machine and run; arguments left out are random;\n"
-     "      --time: how long its steps take, instead of the results",
+     "compile for this machine (SUNDOG_DEVICE chooses) and run; arguments left "
+     "out\n"
+     "      are random; --out: results to PREFIX0.npy, ...; --time: how long "
+     "its steps\n"
+     "      take, instead of the results",
      tool_run, 1, INT_MAX},
     {"spmd",
      "[--stage=NAME] [--devices=N] [--check] [--random=N] [--seed=N] [FILE]",
@@ -77,6 +87,7 @@ static int usage(FILE *to)
         fprintf(to, "  sundog %s%s%s\n      %s\n", commands[i].name,
                 *commands[i].usage ? " " : "", commands[i].usage,
                 commands[i].help);
+    fprintf(to, "  sundog --version\n");
     return to == stderr ? 2 : 0;
 }
 
@@ -87,23 +98,35 @@ static const char *value_of(const char *arg, const char *flag)
     return !strncmp(arg, flag, n) && arg[n] == '=' ? arg + n + 1 : NULL;
 }
 
+/* strtoull takes a minus sign. */
 static bool read_number(const char *v, uint64_t *out)
 {
     char *end;
 
+    errno = 0;
     *out = strtoull(v, &end, 0);
-    return end != v && !*end;
+    return isdigit((unsigned char)*v) && !*end && !errno;
 }
 
-/* A flag is the command's when its usage names it. */
-static bool parse_flag(const command *c, tool_args *t, const char *arg)
+/* A flag is the command's when its usage names it: where, or NULL. */
+static const char *flag_of(const command *c, const char *arg)
+{
+    size_t n = strcspn(arg, "=");
+    const char *at = c->usage;
+
+    while ((at = strstr(at, "--")))
+        if (strcspn(at, "= ]") == n && !memcmp(at, arg, n))
+            return at;
+        else
+            at += 2;
+    return NULL;
+}
+
+/* False: the flag has no value that it can have. */
+static bool parse_flag(tool_args *t, const char *arg)
 {
     const char *v;
-    char flag[16];
 
-    snprintf(flag, sizeof flag, "%.*s", (int)strcspn(arg, "="), arg);
-    if (!strstr(c->usage, flag))
-        return false;
     if ((v = value_of(arg, "--target")))
         t->target = v;
     else if ((v = value_of(arg, "--passes")))
@@ -121,7 +144,8 @@ static bool parse_flag(const command *c, tool_args *t, const char *arg)
     else if ((v = value_of(arg, "--stage")))
         t->stage = v;
     else if ((v = value_of(arg, "--devices")))
-        return read_number(v, &t->devices) && t->devices < 1 << 20;
+        return read_number(v, &t->devices) && t->devices &&
+               t->devices < 1 << 20;
     else if ((v = value_of(arg, "--random")))
         return read_number(v, &t->random);
     else if (!strcmp(arg, "--check"))
@@ -144,48 +168,102 @@ static int usage_of(const command *c, FILE *to)
     return to == stderr ? 2 : 0;
 }
 
+/* Says which word of the command line is wrong. */
+static bool read_arguments(const command *c, tool_args *t, int argc,
+                           char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        const char *flag;
+
+        if (argv[i][0] != '-') {
+            argv[t->nfile++] = argv[i];
+            continue;
+        }
+        flag = flag_of(c, argv[i]);
+        if (flag && parse_flag(t, argv[i]))
+            continue;
+        if (flag)
+            fprintf(stderr, "sundog %s: %s: %.*s is wanted\n", c->name, argv[i],
+                    (int)strcspn(flag, " ]"), flag);
+        else
+            fprintf(stderr, "sundog %s: %s is no flag of this command\n",
+                    c->name, argv[i]);
+        return false;
+    }
+    if (t->nfile >= c->least && t->nfile <= c->most)
+        return true;
+    if (t->nfile < c->least)
+        fprintf(stderr, "sundog %s: a FILE is wanted\n", c->name);
+    else
+        fprintf(stderr, "sundog %s: %s is one argument too many\n", c->name,
+                argv[c->most]);
+    return false;
+}
+
+/* Whoever reads the output may stop reading (`sundog options | head`). */
+static int end_output(const command *c)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return 0;
+    if (errno != EPIPE)
+        fprintf(stderr, "sundog %s: standard output: %s\n", c->name,
+                strerror(errno));
+    return 1;
+}
+
 static int run(const command *c, int argc, char **argv)
 {
     bool bad = false;
     tool_args t = {.file = argv, .bad = &bad};
     sd_status st;
 
-    for (int i = 0; i < argc; i++) {
-        if (argv[i][0] != '-') {
-            argv[t.nfile++] = argv[i];
-        } else if (!strcmp(argv[i], "--help")) {
+    for (int i = 0; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return usage_of(c, stdout);
-        } else if (!parse_flag(c, &t, argv[i])) {
-            fprintf(stderr, "sundog %s: %s is no flag of this command\n",
-                    c->name, argv[i]);
-            return usage_of(c, stderr);
-        }
-    }
-    if (t.nfile < c->least || t.nfile > c->most)
+    if (!read_arguments(c, &t, argc, argv))
         return usage_of(c, stderr);
-    st = c->run(&t);
-    if (!st && (fflush(stdout) || ferror(stdout))) {
-        fprintf(stderr, "sundog %s: standard output: %s\n", c->name,
-                strerror(errno));
-        return 1;
-    }
-    if (!st)
-        return bad;
+    if (!(st = c->run(&t)))
+        return end_output(c) || bad;
     fflush(stdout); /* what was found comes before what was not */
     fprintf(stderr, "sundog %s: %s\n", c->name, st->message);
     sd_status_free(st);
     return 1;
 }
 
+static const command *find(const char *name)
+{
+    for (size_t i = 0; i < SD_COUNTOF(commands); i++)
+        if (!strcmp(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+static bool is_one_of(const char *s, const char *a, const char *b)
+{
+    return !strcmp(s, a) || !strcmp(s, b);
+}
+
 int main(int argc, char **argv)
 {
+    const char *name = argc >= 2 ? argv[1] : NULL;
+    const command *c;
+
     sd_log_init();
-    if (argc >= 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "help")))
+    if (!name)
+        return usage(stderr);
+    if (!strcmp(name, "help") && argc >= 3 && (c = find(argv[2])))
+        return usage_of(c, stdout);
+    if (!strcmp(name, "help") || is_one_of(name, "--help", "-h"))
         return usage(stdout);
-    for (size_t i = 0; argc >= 2 && i < SD_COUNTOF(commands); i++)
-        if (!strcmp(argv[1], commands[i].name))
-            return run(&commands[i], argc - 2, argv + 2);
-    if (argc >= 2)
-        fprintf(stderr, "sundog: there is no command '%s'\n", argv[1]);
-    return usage(stderr);
+    if (!strcmp(name, "--version")) {
+        printf("sundog %s\n", tool_build);
+        return 0;
+    }
+    if ((c = find(name)))
+        return run(c, argc - 2, argv + 2);
+    fprintf(stderr,
+            "sundog: there is no command '%s'; `sundog --help` has "
+            "them\n",
+            name);
+    return 2;
 }

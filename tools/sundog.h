@@ -38,6 +38,8 @@ sd_status tool_spmd(const tool_args *t);
 sd_status tool_devices(const tool_args *t);
 sd_status tool_selftest(const tool_args *t);
 
+/* Which build this is, for whoever reads a report: compiler.c. */
+extern const char tool_build[];
 /* The path of one of our shared objects: compiler.c. */
 void tool_library(const char *name, char *path, size_t size);
 /* sundog_compile of the library that belongs to this tool. */

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -337,7 +338,60 @@ def test_devices_says_why_a_gpu_was_not_taken():
 def test_a_command_that_there_is_not_is_named():
     done = subprocess.run([TOOL, "devises"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.startswith("sundog: there is no command 'devises'\nusage")
+    assert done.stderr == "sundog: there is no command 'devises'; `sundog --help` has them\n"
+
+
+def tool(*args, cwd=None):
+    return subprocess.run([TOOL, *args], capture_output=True, text=True, cwd=cwd)
+
+
+def test_the_version_is_said():
+    done = tool("--version")
+    assert re.fullmatch(r"sundog \d+\.\d+\.\d+-[0-9a-f]{12}, LLVM \S+\n", done.stdout)
+    assert tool("-h").stdout == tool("help").stdout == tool("--help").stdout
+    assert tool("help", "run").stdout == tool("run", "-h").stdout
+
+
+ONE_PARTICIPANT = ("HloModule e\nENTRY e {\n  x = f32[4] parameter(0)\n"
+                   "  ROOT y = f32[4] tanh(x)\n}\n")
+
+
+@pytest.mark.parametrize("args, status, said", [
+    ("run --seed=x e.hlo", 2, "sundog run: --seed=x: --seed=N is wanted\nusage: sundog run "),
+    ("spmd --random=-1", 2, "sundog spmd: --random=-1: --random=N is wanted\nusage: "),
+    ("opt --target e.hlo", 2, "sundog opt: --target: --target=NAME is wanted\nusage: "),
+    ("opt --plan=1 e.hlo", 2, "sundog opt: --plan=1: --plan is wanted\nusage: "),
+    ("opt --pla e.hlo", 2, "sundog opt: --pla is no flag of this command\nusage: "),
+    ("compile --target=cl:pvc", 2, "sundog compile: a FILE is wanted\nusage: "),
+    ("dump e.hlo other", 2, "sundog dump: other is one argument too many\nusage: "),
+    ("compile --out=e.hlo e.hlo", 1, "sundog compile: --out=e.hlo: no folder that can be written to\n"),
+    ("run e.hlo a.npy b.npy", 1, "sundog run: e: parameters: 1, and files for them: 2\n"),
+    ("mlir e.hlo", 1, "e.hlo: this is HLO text; MLIR is wanted\n"),
+    ("spmd e.hlo", 1, "sundog spmd: e is for one participant: nothing is cut (--devices=N "),
+    ("spmd --stage=cut --devices=2 e.hlo", 1, "sundog spmd: no stage is called cut; there are import, "),
+])
+def test_what_is_wrong_on_the_command_line_is_said(tmp_path, args, status, said):
+    (tmp_path / "e.hlo").write_text(ONE_PARTICIPANT)
+    done = tool(*args.split(), cwd=tmp_path)
+    assert done.returncode == status
+    assert said in done.stderr
+
+
+def test_an_array_of_another_shape_is_told_what_is_wanted(tmp_path):
+    (tmp_path / "e.hlo").write_text(ONE_PARTICIPANT)
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.int32).reshape(2, 3))
+    done = tool("run", str(tmp_path / "e.hlo"), str(tmp_path / "x.npy"))
+    assert done.stderr.endswith("x.npy is s32[2,3], and parameter 0 takes f32[4]\n")
+
+
+def test_whoever_reads_the_output_may_stop():
+    """Python ignores SIGPIPE and hands that on to the tool."""
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([TOOL, "options"], stdout=write, stderr=subprocess.PIPE,
+                          text=True, restore_signals=False)
+    os.close(write)
+    assert done.returncode == 1 and done.stderr == ""
 
 
 def test_passes_are_listed_and_known(tmp_path):

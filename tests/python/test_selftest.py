@@ -110,4 +110,18 @@ def test_why_there_is_no_device_is_said():
 def test_a_class_that_there_is_not_is_an_error():
     done = selftest("--only=sorcery", "host")
     assert done.returncode == 1
-    assert "--only=sorcery: no class has such a name" in done.stderr
+    assert ("--only: no class is called 'sorcery'; there are devices; transfers; "
+            in done.stderr)
+    done = selftest("--only=sorting,sorcery", "host")
+    assert "no class is called 'sorcery'" in done.stderr and done.stdout == ""
+
+
+def test_a_class_is_named_by_a_word_of_its_name():
+    done = selftest("--quick", "--only=scatter, sorting", "host")
+    assert re.findall(r"^\[ *(\d+)/", done.stdout, re.M) == ["8", "10"]
+
+
+def test_a_report_that_cannot_be_written_is_known_at_once():
+    done = selftest("--json=/nowhere/report.json", "host")
+    assert done.returncode == 1 and done.stdout == ""
+    assert "cannot create /nowhere/report.json" in done.stderr

@@ -2,13 +2,10 @@
  * there while it runs. */
 #include "selftest_report.h"
 
-#include "interface.h"
+#include "sundog.h"
 
-#include <llvm/Config/llvm-config.h>
 #include <stdio.h>
 #include <time.h>
-
-static const char build[] = SUNDOG_INTERFACE ", LLVM " LLVM_VERSION_STRING;
 
 void selftest_report_opens(const selftest_report *r)
 {
@@ -19,7 +16,7 @@ void selftest_report_opens(const selftest_report *r)
     gmtime_r(&now, &tm);
     strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
     printf("sundog selftest of %s, build %s, %s UTC\n",
-           r->device ? r->device : "the default device", build, date);
+           r->device ? r->device : "the default device", tool_build, date);
 }
 
 void selftest_report_begins(const selftest_report *r, size_t i, size_t n)
@@ -183,7 +180,7 @@ sd_status selftest_report_json(const selftest_report *r, const char *path)
     sd_status st;
 
     sd_buf_str(&b, "{");
-    add_member(&b, "build", build);
+    add_member(&b, "build", tool_build);
     sd_buf_str(&b, ",\n ");
     add_member(&b, "device", d ? d->device : "");
     sd_buf_str(&b, ",\n ");

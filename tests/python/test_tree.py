@@ -1,4 +1,5 @@
 """The tree keeps its own rules: who may include whom; what the docs name."""
+import glob
 import json
 import os
 import re
@@ -94,6 +95,59 @@ def test_architecture_names_what_exists():
     for name, path in calls:
         source = open(os.path.join(TOP, path)).read()
         assert re.search(rf"\b{name}\b\s*\(", source), f"{name} in {path}"
+
+
+PAGES = [os.path.join(TOP, name) for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + \
+    sorted(glob.glob(os.path.join(TOP, "docs/**/*.md"), recursive=True))
+
+
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
+def anchors(path):
+    """As GitHub makes them of headings."""
+    heads = re.findall(r"^#+ (.*)$", read(path), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=os.path.basename)
+def test_links_of_a_page_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)\s]+)\)", read(page)):
+        name, _, anchor = link.partition("#")
+        to = os.path.join(os.path.dirname(page), name) if name else page
+        assert link.startswith("https://") or os.path.exists(to), link
+        assert not anchor or anchor in anchors(to), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=os.path.basename)
+def test_a_page_names_what_exists(page):
+    """Files in the tree, targets of make, settings."""
+    text = read(page)
+    is_old = page.endswith("CHANGELOG.md")
+    for path in re.findall(r"`((?:src|plugin|python|tools|tests|docs|abi|bench|examples)/[\w./*-]+)`", text):
+        assert is_old or glob.glob(os.path.join(TOP, path)), path
+    targets = re.findall(r"^([\w-]+):", read(os.path.join(TOP, "Makefile")), re.M)
+    for target in re.findall(r"(?:`|^)make ([a-z][\w-]*)", text, re.M):
+        assert target in targets, f"make {target}"
+    for setting in re.findall(r"\bSUNDOG_[A-Z0-9_]+", text):
+        assert setting in settings(), setting
+
+
+def settings():
+    """Of src/base/options.def, with their defaults."""
+    rows = re.findall(r'^OPTION\(\w+, +"(\w+)".*?"([^"]*)", +"', read(os.path.join(TOP, "src/base/options.def")), re.M)
+    return dict(rows)
+
+
+def test_the_page_of_settings_has_each_with_its_default():
+    page = read(os.path.join(TOP, "docs/settings.md"))
+    said = {}
+    for names, default in re.findall(r"^\| (`[A-Z].*?)\|(.*?)\|", page, re.M):
+        for name in re.findall(r"`(\w+)`", names):
+            said[name] = default.strip("` ")
+    assert said == settings()
 
 
 def test_the_page_of_messages_is_what_the_sources_say():

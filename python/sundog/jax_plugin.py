@@ -14,10 +14,17 @@ import types
 from . import library
 
 PLATFORM = "xpu"
+OLDEST_JAX = (0, 7, 2)  # that was tried; 0.6 ends the process in jaxlib
 log = logging.getLogger("sundog")
 
 
 def initialize():
+    from jax import version
+    if version.__version_info__ < OLDEST_JAX:
+        log.warning("sundog: there is no xpu: JAX %s is here, and %s or newer "
+                    "is wanted (Python 3.11 has it)", version.__version__,
+                    ".".join(map(str, OLDEST_JAX)))
+        return
     for step in (quiet, register, client_settings, donation, fail_quietly,
                  compilation_cache, python_callbacks,
                  when_plugins_are_known, outlive_arrays):

@@ -67,6 +67,16 @@ def test_missing_library_leaves_jax_alone(python):
             in r.stderr)
 
 
+def test_a_jax_that_is_too_old_is_left_alone(python):
+    """On Python 3.10 pip has JAX 0.6, whose jaxlib ends the process."""
+    r = python("import jax, jax.version as v; v.__version_info__ = (0, 6, 2); "
+               "v.__version__ = '0.6.2'; print(jax.devices())", check=False,
+               env={"JAX_PLATFORMS": None})
+    assert r.returncode == 0 and "Cpu" in r.stdout, r.stderr[-3000:]
+    assert ("sundog: there is no xpu: JAX 0.6.2 is here, and 0.7.2 or newer is "
+            "wanted" in r.stderr)
+
+
 def test_priority_variable(python):
     out = python("import jax; print(jax.default_backend())",
                  env={"SUNDOG_PRIORITY": "-1", "JAX_PLATFORMS": None})

@@ -244,9 +244,23 @@ static void add_rows(passes *c)
     mark_needs(c, 0);
 }
 
+/* Does pass number `pass` make of numbers n, before it multiplies?  What is
+ * made of a subnormal number may be none: its logarithm, its quotient by
+ * another. Conversions of narrow floats meet none. */
+static bool computes(const plan_kernel *k, int pass, const plan_node *n)
+{
+    if (n->kind != PN_ELT || n->op == HLO_CONVERT || n->op == HLO_SELECT ||
+        !k->pass[pass].needs[n->id] || (n->parked && n->pass != pass))
+        return false;
+    for (int i = 0; i < n->narg; i++)
+        if (sd_is_float(sd_dtype_part(n->arg[i]->dtype)))
+            return true;
+    return false;
+}
+
 /* Subnormal numbers count as 0 (base.h) in sums of products that are long,
- * since to change the mode takes time.  A pass that writes something else
- * beside has them as they are. */
+ * since to change the mode takes time.  A pass that computes or writes
+ * something else has them as they are. */
 static bool drops_subnormals(const passes *c, int pass)
 {
     enum { LEAST = 64 };
@@ -254,6 +268,8 @@ static bool drops_subnormals(const passes *c, int pass)
     bool any = false;
 
     plan_for_each_node(n, k) {
+        if (computes(k, pass, n))
+            return false;
         if (!plan_is_sink(n) || n->pass != pass)
             continue;
         if (n->kind != PN_CONTRACT || !sd_has_subnormals(n->dtype))

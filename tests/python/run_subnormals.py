@@ -53,4 +53,16 @@ for name, f in {
 # numbers of ordinary size are as ever, and so is what is only moved
 assert (np.asarray(jax.jit(lambda x: x + 1)(x)) == 1).all()
 assert (np.asarray(jax.jit(lambda x: x.reshape(50, 20).T)(x)) == SUBNORMAL).all()
+
+# What is made of subnormal numbers before they are multiplied has them, too.
+MADE = {
+    "comparison": lambda x: (x > 0).astype(jnp.float32),
+    "quotient": lambda x: x / SUBNORMAL,
+    "logarithm": lambda x: jnp.log(x) / np.log(SUBNORMAL),
+    "product": lambda x: x * np.float32(2.0**100) * np.float32(1 / (SUBNORMAL * 2.0**100)),
+}
+for x, y in ((4, 64), (64, 4)), ((4, 3000), (3000, 64)), ((128, 256), (256, 192)):
+    for name, f in MADE.items() if KEPT else ():
+        got = np.asarray(jax.jit(lambda x, y: f(x) @ y)(ones(*x) * SUBNORMAL, ones(*y)))
+        np.testing.assert_allclose(got, x[1], rtol=1e-5, err_msg=name)
 print("subnormals: ok")

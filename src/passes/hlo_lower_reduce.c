@@ -1,9 +1,10 @@
-/* Every reduce has one dimension: transposes before it are folded away, stacks
- * of few parts combined part by part, dimensions of extent 1 dropped, reduced
- * neighbours collapsed unless the operand is computed from arrays that have
- * only one of them; reduced dimensions that are apart are peeled, fastest first
- * but for short rows, all but the last starting from the combiner's identity.
- * A combiner without one gets its dimensions side by side by a transpose. */
+/* Every reduce has one dimension: transposes before it, and before elementwise
+ * operations between, are folded away, stacks of few parts combined part by
+ * part, dimensions of extent 1 dropped, reduced neighbours collapsed unless the
+ * operand is computed from arrays that have only one of them; reduced
+ * dimensions that are apart are peeled, fastest first but for short rows, all
+ * but the last starting from the combiner's identity.  A combiner without one
+ * gets its dimensions side by side by a transpose. */
 #include "passes_priv.h"
 
 typedef struct {
@@ -179,34 +180,33 @@ static hlo_inst *only_init(reduce *r)
 static hlo_inst *fold_transpose(hlo_inst *in)
 {
     int64_t dims[SD_MAX_RANK], at[SD_MAX_RANK], perm[SD_MAX_RANK];
+    int64_t shape[SD_MAX_RANK];
     bool over[SD_MAX_RANK] = {false};
-    hlo_inst *t = in->arg[0], *y, **arg;
+    hlo_inst *y, **arg;
     reduce r;
+    pass_turn t;
     int n = 0;
 
-    if (t->op != HLO_TRANSPOSE)
+    if (!pass_turn_find(&t, in, in->narg / 2))
         return NULL;
     read_reduce(in, &r);
-    for (int i = 1; i < r.n; i++)
-        if (r.x[i]->op != HLO_TRANSPOSE || r.x[i]->dims.n != t->dims.n ||
-            memcmp(r.x[i]->dims.at, t->dims.at,
-                   sizeof(int64_t) * (size_t)t->dims.n) != 0)
-            return NULL;
     for (int i = 0; i < in->dims.n; i++) {
-        dims[i] = t->dims.at[in->dims.at[i]];
+        dims[i] = t.perm.at[in->dims.at[i]];
         over[dims[i]] = true;
     }
-    if (!r.known && count_runs(over, t->arg[0]->shape->dim, r.rank) > 1)
+    for (int i = 0; i < r.rank; i++)
+        shape[t.perm.at[i]] = r.dim[i];
+    if (!r.known && count_runs(over, shape, r.rank) > 1)
         return NULL;
     for (int i = 0; i < r.rank; i++)
         at[i] = over[i] ? -1 : n++;
     n = 0;
     for (int i = 0; i < r.rank; i++)
         if (!r.over[i])
-            perm[n++] = at[t->dims.at[i]];
+            perm[n++] = at[t.perm.at[i]];
     arg = sd_arena_array(r.p.c->module->arena, hlo_inst *, in->narg);
     for (int i = 0; i < in->narg; i++)
-        arg[i] = i < r.n ? in->arg[i]->arg[0] : in->arg[i];
+        arg[i] = i < r.n ? pass_turn_make(&t, in->arg[i]) : in->arg[i];
     y = hlo_inst_clone(in->parent, in, in, arg);
     y->dims = hlo_dims_copy(r.p.c->module->arena, dims, in->dims.n);
     /* its own dimensions are those of the result, put back */

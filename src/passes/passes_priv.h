@@ -83,6 +83,19 @@ bool pass_own_comps(hlo_inst *in);
 hlo_inst *pass_widened(hlo_at p, hlo_inst *x);
 /* x reshaped to these dimensions; x itself if it has them. */
 hlo_inst *pass_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);
+/* Elementwise operations on transposes, which may be transposes of elementwise
+ * operations: pass_turn_find says whether the first n operands of a reduction
+ * are, all by t->perm, and pass_turn_make gives that of which operand x is the
+ * transpose.  pass_turn.c */
+enum { PASS_TURN_MOST = 64 }; /* instructions */
+typedef struct {
+    hlo_at p;
+    hlo_dims perm;
+    hlo_inst *from[PASS_TURN_MOST], *to[PASS_TURN_MOST];
+    int n;
+} pass_turn;
+bool pass_turn_find(pass_turn *t, hlo_inst *in, int n);
+hlo_inst *pass_turn_make(pass_turn *t, const hlo_inst *x);
 /* Is it the target of a custom-call whose value is its operand's, e.g.
  * "Sharding"? */
 bool pass_is_identity_target(const char *target);

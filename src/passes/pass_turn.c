@@ -17,11 +17,14 @@ static bool same_dims(hlo_dims x, hlo_dims y)
     return x.n == y.n && memcmp(x.at, y.at, sizeof *x.at * (size_t)x.n) == 0;
 }
 
-/* Takes x and what it is made of, operands before users. */
-static bool take(pass_turn *t, hlo_inst *x)
+/* Takes x, which is `deep` operations before the reduction, and what it is made
+ * of, operands before users. */
+static bool take(pass_turn *t, hlo_inst *x, int deep)
 {
     if (is_one_of(t, x))
         return true;
+    if (deep == PASS_TURN_MOST)
+        return false;
     if (x->op == HLO_TRANSPOSE) {
         if (t->perm.n == 0)
             t->perm = x->dims;
@@ -31,7 +34,7 @@ static bool take(pass_turn *t, hlo_inst *x)
         if (!hlo_is_elementwise(x) || x->shape->rank == 0)
             return false;
         for (int i = 0; i < x->narg; i++)
-            if (!take(t, x->arg[i]))
+            if (!take(t, x->arg[i], deep + 1))
                 return false;
     }
     if (t->n == PASS_TURN_MOST)
@@ -62,7 +65,7 @@ bool pass_turn_find(pass_turn *t, hlo_inst *in, int n)
 {
     *t = (pass_turn){.p = pass_at(in)};
     for (int i = 0; i < n; i++)
-        if (!take(t, in->arg[i]))
+        if (!take(t, in->arg[i], 0))
             return false;
     return t->perm.n && is_needed_here_alone(t);
 }

@@ -190,23 +190,18 @@ static void check_body(LLVMValueRef fn)
         }
 }
 
-/* Everything but name; intrinsics that nobody calls any more go too. */
-static void keep_only(LLVMModuleRef m, const char *name)
+/* Intrinsics that nobody calls any more. */
+static void drop_declarations(LLVMModuleRef m, const char *name)
 {
     LLVMValueRef next, g = LLVMGetFirstGlobal(m);
 
-    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = next) {
-        next = LLVMGetNextFunction(fn);
-        if (!LLVMIsDeclaration(fn) && strcmp(LLVMGetValueName(fn), name))
-            LLVMDeleteFunction(fn);
-    }
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = next) {
         next = LLVMGetNextFunction(fn);
         if (LLVMIsDeclaration(fn) && !LLVMGetFirstUse(fn))
             LLVMDeleteFunction(fn);
     }
     if (g)
-        die("needs data of its module", LLVMGetValueName(g));
+        die("needs data of its module", name);
 }
 
 static size_t append(FILE *bin, const void *p, size_t bytes)
@@ -233,16 +228,12 @@ static blob *new_blob(target *t, const char *name)
     return &t->blob[t->n++];
 }
 
-static LLVMModuleRef copy_for(const target *t, LLVMModuleRef all,
-                              const char *name)
+static void set_target(const target *t, LLVMModuleRef m, const char *name)
 {
-    LLVMModuleRef m = LLVMCloneModule(all);
-
     LLVMSetTarget(m, t->triple);
     LLVMSetDataLayout(m, t->layout);
     LLVMSetSourceFileName(m, name, strlen(name));
     LLVMSetModuleIdentifier(m, name, strlen(name));
-    return m;
 }
 
 static void put_bitcode(blob *b, LLVMModuleRef m, FILE *bin)
@@ -263,15 +254,14 @@ static void put_code(const target *t, blob *b, LLVMModuleRef m,
     free(code);
 }
 
-static void add_blob(target *t, LLVMModuleRef all, const char *name, FILE *bin)
+static void add_blob(target *t, LLVMModuleRef m, const char *name, FILE *bin)
 {
-    LLVMModuleRef m = copy_for(t, all, name);
-    LLVMValueRef fn;
+    LLVMValueRef fn = LLVMGetNamedFunction(m, name);
     char *message = NULL;
     blob *b = new_blob(t, name);
 
-    keep_only(m, name);
-    fn = LLVMGetNamedFunction(m, name);
+    set_target(t, m, name);
+    drop_declarations(m, name);
     LLVMSetFunctionCallConv(fn, LLVMCCallConv);
     LLVMSetUnnamedAddress(fn, LLVMGlobalUnnamedAddr);
     set_attributes(fn);
@@ -282,52 +272,98 @@ static void add_blob(target *t, LLVMModuleRef all, const char *name, FILE *bin)
     put_bitcode(b, m, bin);
     if (*t->cpu)
         put_code(t, b, m, name, bin);
-    LLVMDisposeModule(m);
 }
 
-/* One function and the others that it calls, which nobody else sees. */
-static void keep_reachable(target *t, LLVMModuleRef m, const char *name)
+static void add_whole(target *t, LLVMModuleRef m, const char *name, FILE *bin)
+{
+    blob *b = new_blob(t, name);
+
+    set_target(t, m, name);
+    if (*t->cpu) {
+        put_code(t, b, m, name, bin);
+        return;
+    }
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
+         fn = LLVMGetNextFunction(fn))
+        drop_attributes(fn, 0);
+    if (LLVMGetFirstGlobal(m))
+        die("needs data of its module", name);
+    put_bitcode(b, m, bin);
+}
+
+/* ---- cutting: a module in two, and those in two, down to one function ---- */
+
+static bool is_among(const char *name, char *const *of, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(of[i], name))
+            return true;
+    return false;
+}
+
+/* The functions of these names alone. */
+static void keep_only(LLVMModuleRef m, char *const *name, int n)
+{
+    LLVMValueRef next;
+
+    for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn; fn = next) {
+        next = LLVMGetNextFunction(fn);
+        if (!LLVMIsDeclaration(fn) && !is_among(LLVMGetValueName(fn), name, n))
+            LLVMDeleteFunction(fn);
+    }
+}
+
+/* They and those that they call, which nobody else sees. */
+static void keep_reachable(LLVMModuleRef m, char *const *name, int n)
 {
     LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
     LLVMErrorRef err;
 
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
-         fn = LLVMGetNextFunction(fn)) {
-        if (!*t->cpu)
-            drop_attributes(fn, 0);
-        if (!LLVMIsDeclaration(fn) && strcmp(LLVMGetValueName(fn), name))
+         fn = LLVMGetNextFunction(fn))
+        if (!LLVMIsDeclaration(fn) && !is_among(LLVMGetValueName(fn), name, n))
             LLVMSetLinkage(fn, LLVMInternalLinkage);
-    }
-    err = LLVMRunPasses(m, "globaldce", t->tm, o);
+    err = LLVMRunPasses(m, "globaldce", NULL, o);
     if (err)
-        die(LLVMGetErrorMessage(err), name);
+        die(LLVMGetErrorMessage(err), *name);
     LLVMDisposePassBuilderOptions(o);
-    if (!*t->cpu && LLVMGetFirstGlobal(m))
-        die("needs data of its module", name);
 }
 
-static void add_whole(target *t, LLVMModuleRef all, const char *name, FILE *bin)
+/* A copy of the whole module for each of its n functions would take n times as
+ * long as one; this way it is log n times.  Takes m. */
+static void cut(target *t, LLVMModuleRef m, char *const *name, int n,
+                bool whole, FILE *bin)
 {
-    LLVMModuleRef m = copy_for(t, all, name);
-    blob *b = new_blob(t, name);
-
-    keep_reachable(t, m, name);
-    if (*t->cpu)
-        put_code(t, b, m, name, bin);
-    else
-        put_bitcode(b, m, bin);
+    (whole ? keep_reachable : keep_only)(m, name, n);
+    if (n > 1) {
+        cut(t, LLVMCloneModule(m), name, n / 2, whole, bin);
+        cut(t, m, name + n / 2, n - n / 2, whole, bin);
+        return;
+    }
+    (whole ? add_whole : add_blob)(t, m, *name, bin);
     LLVMDisposeModule(m);
 }
 
 static void add_file(target *t, const char *path, bool whole, FILE *bin)
 {
+    enum { MOST = 4096 };
     LLVMModuleRef m = read_module(path);
+    char *name[MOST];
+    int n = 0;
 
     for (LLVMValueRef fn = LLVMGetFirstFunction(m); fn;
-         fn = LLVMGetNextFunction(fn))
-        if (!LLVMIsDeclaration(fn) && LLVMGetLinkage(fn) == LLVMExternalLinkage)
-            (whole ? add_whole : add_blob)(t, m, LLVMGetValueName(fn), bin);
-    LLVMDisposeModule(m);
+         fn = LLVMGetNextFunction(fn)) {
+        if (LLVMIsDeclaration(fn) || LLVMGetLinkage(fn) != LLVMExternalLinkage)
+            continue;
+        if (n == MOST)
+            die("too many functions", path);
+        name[n++] = strdup(LLVMGetValueName(fn));
+    }
+    if (n == 0)
+        die("no function", path);
+    cut(t, m, name, n, whole, bin);
+    for (int i = 0; i < n; i++)
+        free(name[i]);
 }
 
 static int by_name(const void *a, const void *b)

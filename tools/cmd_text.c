@@ -131,6 +131,7 @@ sd_status tool_opt(const tool_args *t)
     sd_status st;
 
     sd_options_from_env(&o);
+    sd_options_warn();
     if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
         (st = tool_module(a, t->file[0], &m)))
         goto done;
@@ -207,6 +208,7 @@ sd_status tool_compile(const tool_args *t)
         o.value[SD_OPT_DUMP_TO] = dir;
         o.value[SD_OPT_DUMP_PASSES] = ".*";
     }
+    sd_options_warn();
     if ((st = sd_options_check(&o)) || (st = find_target(t, &dev)) ||
         (st = tool_read(t->file[0], &bytes, &rq.format)) ||
         (st = tool_compiler(&compile)))

@@ -321,9 +321,10 @@ extern const sd_option_info sd_option_table[SD_OPT_COUNT];
 
 typedef struct { const char *value[SD_OPT_COUNT]; } sd_options; /* NULL: unset */
 void sd_options_from_env(sd_options *o);
-/* An error if a value is not one that its row allows; a warning in the log for
- * each environment variable SUNDOG_X that has no row. */
+/* An error if a value is not one that its row allows. */
 sd_status sd_options_check(const sd_options *o);
+/* Says in the log which environment variables SUNDOG_X have no row. */
+void sd_options_warn(void);
 /* Sets the option called `name`: SUNDOG_X, or its alias with or without leading
  * dashes.  The value is copied into a.  False when no row has that name. */
 bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,

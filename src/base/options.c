@@ -194,7 +194,7 @@ static sd_status check_value(const sd_option_info *row, const char *v)
     return NULL;
 }
 
-static void warn_of_unknown(void)
+void sd_options_warn(void)
 {
     for (char **e = environ; *e; e++) {
         size_t n = strcspn(*e, "=");
@@ -211,7 +211,6 @@ sd_status sd_options_check(const sd_options *o)
 {
     sd_status st = NULL;
 
-    warn_of_unknown();
     for (int i = 0; i < SD_OPT_COUNT && !st; i++)
         st = check_value(&sd_option_table[i], value_of(o, (sd_option)i));
     return st;

@@ -206,6 +206,8 @@ sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
     for (int i = 0; i < all.option.n; i++)
         if ((st = apply(a, &all.option.at[i], &o.options)))
             return st;
+    if ((st = sd_options_check(&o.options)))
+        return st;
     o.portable = all.portable != 0;
     *out = o;
     return NULL;

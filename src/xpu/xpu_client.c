@@ -158,6 +158,7 @@ sd_status xpu_client_create(const sd_options *opt, xpu_client **out)
     pthread_mutex_init(&c->lock, NULL);
     pthread_mutex_init(&c->gang_lock, NULL);
     c->last_crew = &c->crews;
+    sd_options_warn();
     if ((st = sd_options_check(opt)) || (st = make_shared(c, opt)) ||
         (st = open_devices(c, opt))) {
         xpu_client_destroy(c);

@@ -582,6 +582,10 @@ static void refuses_unknown_options(void **state)
          "bool value.");
     says(override("xla_dump_to", 2, "", 1),
          "While setting option xla_dump_to, '1' is not a valid string value.");
+    want_ok(override("SUNDOG_FUSE", 1, "off", 0));
+    says(override("SUNDOG_FUSE", 1, "2", 0),
+         "SUNDOG_FUSE=2: 0 or 1 is wanted (operations share kernels; 0: each "
+         "has its own, which gives the same values slower)");
 }
 
 int main(int argc, char **argv)

@@ -192,6 +192,7 @@ sd_status tool_selftest(const tool_args *t)
     sd_options_from_env(&s.options);
     if (t->nfile)
         s.options.value[SD_OPT_DEVICE] = t->file[0];
+    sd_options_warn();
     if ((st = sd_options_check(&s.options)) ||
         (st = t->only ? check_only(t->only) : NULL) ||
         (st = t->json ? sd_file_write(t->json, "", 0) : NULL) ||

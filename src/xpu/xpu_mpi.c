@@ -221,10 +221,12 @@ static void lose(xpu_wire *w, int who, const char *why)
     line *l = &w->at[who];
     int error;
 
-    if (!atomic_exchange(&l->lost, true)) {
+    if (!atomic_load(&l->lost)) {
         xpu_far_lose(w->far, who,
                      sd_error(SD_UNAVAILABLE, "process %d of %d is gone: %s",
                               who, w->n, why));
+        /* after the reason, which is asked for by whoever sees it */
+        atomic_store(&l->lost, true);
         if (why != has_ended)
             send_piece(w, who, NULL, 0, &error);
     }

@@ -16,7 +16,8 @@ FAKE_MPI void fake_mpi_begin(int n);
  * "begun", another part of the program has begun MPI, and Query_thread fails;
  * NULL, nothing.  silent: a call that fails has no words for it. */
 FAKE_MPI void fake_mpi_spoil(const char *what, bool silent);
-/* A message, as if one rank had sent it to the other. */
-FAKE_MPI void fake_mpi_put(int from, int to, const void *at, size_t n);
+/* A message from each of the ranks 0 and 1 to the other, both at once: who hears
+ * a wrong one answers that it has ended, and that must come after. */
+FAKE_MPI void fake_mpi_put_both(const void *at, size_t n);
 
 #endif

@@ -89,8 +89,8 @@ static void both_end(const char *wrong, bool silent, const void *piece, int n,
     gang *g = gang_begin(j, sum, false);
 
     fake_mpi_spoil(wrong, silent);
-    for (int from = 0; from < 2 && n >= 0; from++)
-        fake_mpi_put(from, 1 - from, piece, (size_t)n);
+    if (n >= 0)
+        fake_mpi_put_both(piece, (size_t)n);
     gang_start_all(g);
     for (int p = 0; p < 2; p++)
         gang_ends_badly(g, p, SD_UNAVAILABLE, text);

@@ -137,18 +137,24 @@ def test_a_handler_that_does_not_raise(python):
     assert lines[1].endswith("was ended before it was done")
 
 
-# What waits elsewhere is told too; a chained handler is called.
+# What waits elsewhere is told too; a chained handler is called.  The interrupt
+# comes half a second after both have begun: what begins after it runs on.
 THREADS = PRELUDE + """
 faulthandler.register(signal.SIGINT, file=open(os.devnull, 'w'), chain=True)
 told = []
+both = threading.Barrier(3)
 def wait():
+    both.wait()
     try:
         count(10**9, 1.0).block_until_ready()
     except Exception as e:
         told.append(str(e))
+    else:
+        told.append('ended by itself')
 threads = [threading.Thread(target=wait) for i in range(2)]
 for t in threads:
     t.start()
+both.wait()
 interrupt(0.5)
 try:
     time.sleep(60)
@@ -157,6 +163,7 @@ except KeyboardInterrupt:
 for t in threads:
     t.join()
 print(sum('interrupted (SIGINT)' in t for t in told))
+print(told, file=sys.stderr)
 is_free(within=30)
 """
 

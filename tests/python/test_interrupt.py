@@ -16,9 +16,11 @@ def interrupt(after, times=1):
     threading.Thread(target=send, daemon=True).start()
 
 def turn(i, a):
-    return a * 0.5 + 1
+    for step in range(8):  # so that 10**9 turns take ten seconds anywhere
+        a = a * 0.5 + 1
+    return a
 count = jax.jit(lambda n, x: jax.lax.fori_loop(0, n, turn, x))
-assert count(3, 1.0) == 1.875
+assert count(3, 1.0) == 2.0
 x = jnp.ones((700, 700))
 multiply = jax.jit(lambda n, x: jax.lax.fori_loop(
     0, n, lambda i, a: jnp.sin(a) @ a / 700, x))
@@ -43,7 +45,7 @@ def layers(x, n):
 def is_free(within):
     "The device runs other things, and nobody works any more."
     start = time.time()
-    assert count(3, 1.0) == 1.875
+    assert count(3, 1.0) == 2.0
     assert time.time() - start < within, time.time() - start
 """
 

@@ -418,47 +418,52 @@ DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, int64_t rows,
     FN(cross)(x, y, R, rows, w, lid);
 }
 
-/* A real line: a stage of f->real, then lines of what is left, or those first
- * where it becomes real. */
-DL_INLINE void FN(transform_real)(const PLAN *f, PLANES *a, PLANES *b,
-                                  int64_t lid)
+/* What the stages of lines begin with: the table, their rows of s numbers, and
+ * the gap between those. */
+typedef struct {
+    const DL_GLOBAL REAL *w;
+    int64_t rows, s, gap;
+} FN(course);
+#define COURSE FN(course)
+
+/* Of a real line: a stage of f->real, then lines of what is left, or those
+ * first where it becomes real. */
+DL_INLINE COURSE FN(real_course)(const PLAN *f, PLANES *a, PLANES *b, SIZES z,
+                                 int64_t lid)
 {
     const int r = (int)f->real;
-    const int64_t m = f->n / r, s = f->width * (r / 2 + 1);
-    const DL_GLOBAL REAL *w = f->table + 2 * r + 2 * (r / 2) * m;
-    const bool back = f->flags & FFT_INVERSE;
-    const SIZES z = {m, f->width, 0, back ? 0 : FN(gaps)(f, 0, m)};
 
-    if (!back) {
+    if (!(f->flags & FFT_INVERSE)) {
+        z.each = FN(gaps)(f, 0, z.m);
         FN(stage_real)(*a, *b, r, z, f->table, lid);
         FN(swap)(a, b);
     }
-    FN(stages)(f, w, m, s, z.each ? FFT_GAP : 0, a, b, lid);
-    if (back) {
-        FN(stage_to_real)((PLANES){a->im, a->re}, (PLANES){b->im, b->re}, r, z,
-                          f->table, lid);
-        FN(swap)(a, b);
-    }
+    return (COURSE){f->table + 2 * r + 2 * (r / 2) * z.m, z.m,
+                    z.s * (r / 2 + 1), z.each ? FFT_GAP : 0};
 }
 
-/* The whole transform of what lies in a; the result is in a. */
+/* The whole transform of what lies in a; the result is in a.  The stages are
+ * called at one place: on GPUs all that is called becomes a part of dl_fft,
+ * once for each place. */
 DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
 {
+    const int r = (int)f->real;
+    const SIZES z = {r ? f->n / r : f->n, f->width, 0, 0};
     const int64_t rows = f->across ? f->n / f->across : f->n;
-    const DL_GLOBAL REAL *w;
+    COURSE c = {f->table, rows, f->across ? f->across : f->width, 0};
 
-    if (f->real) {
-        FN(transform_real)(f, a, b, lid);
-        return;
-    }
-    w = FN(stages)(f, f->table, rows, f->across ? f->across : f->width, 0, a, b,
-                   lid);
-    if (!f->across)
-        return;
-    if (f->across == 16)
-        FN(across16)(*a, *b, rows, w, lid);
+    if (r)
+        c = FN(real_course)(f, a, b, z, lid);
+    c.w = FN(stages)(f, c.w, c.rows, c.s, c.gap, a, b, lid);
+    if (r && f->flags & FFT_INVERSE)
+        FN(stage_to_real)((PLANES){a->im, a->re}, (PLANES){b->im, b->re}, r, z,
+                          f->table, lid);
+    else if (f->across == 16)
+        FN(across16)(*a, *b, rows, c.w, lid);
+    else if (f->across)
+        FN(across_any)(*a, *b, (int)f->across, rows, c.w, lid);
     else
-        FN(across_any)(*a, *b, (int)f->across, rows, w, lid);
+        return;
     FN(swap)(a, b);
     SYNC();
 }
@@ -509,12 +514,13 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
     FN(load)(&f, item, x, FN(rows)(&f, flags & FFT_HALF_IN),
              FN(flipped)(&f, a), lid);
     FN(begin)(&f, &a, &b, space, lid);
-    FN(transform)(&f, &a, &b, lid);
-    if (flags & FFT_CHIRP) {
-        FN(convolve)(&f, &a, &b, lid);
+    for (int turn = 0; turn <= (flags & FFT_CHIRP ? 1 : 0); turn++) {
+        if (turn)
+            FN(convolve)(&f, &a, &b, lid);
         FN(transform)(&f, &a, &b, lid);
-        FN(unchirp)(&f, &a, &b, space, lid);
     }
+    if (flags & FFT_CHIRP)
+        FN(unchirp)(&f, &a, &b, space, lid);
     FN(end)(&f, item, &a, &b, space, lid);
     FN(store)(&f, item, FN(flipped)(&f, a), FN(rows)(&f, flags & FFT_HALF_OUT),
               y, lid);

@@ -160,10 +160,11 @@ static void test_no_library(void **state)
 
     (void)state;
     life_options.value[SD_OPT_CUDA_LIBRARY] = "/nowhere/libcuda.so.1";
-    expect(with("init=%ld", 0, ""), SD_NOT_FOUND,
-           "SUNDOG_CUDA_LIBRARY: no CUDA driver: /nowhere/libcuda.so.1: cannot "
-           "open shared object file: No such file or directory; NVIDIA's driver "
-           "brings one, and SUNDOG_DEVICE=host needs none");
+    expect(
+        with("init=%ld", 0, ""), SD_NOT_FOUND,
+        "SUNDOG_CUDA_LIBRARY: no CUDA driver: /nowhere/libcuda.so.1: cannot "
+        "open shared object file: No such file or directory; NVIDIA's driver "
+        "brings one, and SUNDOG_DEVICE=host needs none");
     life_options.value[SD_OPT_CUDA_LIBRARY] = "libm.so.6";
     expect(with("init=%ld", 0, ""), SD_UNIMPLEMENTED,
            "SUNDOG_CUDA_LIBRARY: libm.so.6 has no cuInit: it is older than "

@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Below SMALL_FLOPS two threads of OpenBLAS gain less than a tenth (svd of 150
- * rows, qr of 320), and where other programs have the cores they wait for each
- * other in slices of milliseconds: svd of 128 rows 1.9 ms, and 60 by two. */
-enum { MOST_POINTERS = 15, MOST_TEXTS = 4, SMALL_FLOPS = 1 << 26, BLOCK = 16 };
+/* A thread of OpenBLAS is worth THREAD_FLOPS, 5 ms of a core.  Less work gains
+ * nothing by a second one (eigh of 400 rows 7.3 and 7.0 ms, qr of 600 9.5 and
+ * 11.6), and where other programs have the cores its threads wait for each other
+ * in slices of milliseconds: qr of 600 10 ms, and 34 by two. */
+enum { MOST_POINTERS = 15, MOST_TEXTS = 4, THREAD_FLOPS = 1 << 28, BLOCK = 16 };
 
 /* ---- opening ---- */
 
@@ -433,17 +434,27 @@ static sd_status run_parts(lapack *l, batch_run *r)
     return st;
 }
 
-/* Many matrices are shared among our threads, each done by one; few by the
- * library's.  How many threads that has is for the whole process, and others
- * may use it: it is as before when we are done. */
+/* Of one matrix. */
+static int worth_threads(const lapack *l, const batch_run *r)
+{
+    double n = libcall_flops(r->call) / (double)r->batch / THREAD_FLOPS;
+
+    return n < 1 ? 1 : n < l->nthread ? (int)n : l->nthread;
+}
+
+/* Matrices are shared among our threads, each done by one, where that makes as
+ * many busy as the library's would be on one of them.  How many threads that
+ * has is for the whole process, and others may use it: it is as before when we
+ * are done. */
 static sd_status run_batch(lapack *l, batch_run *r)
 {
-    bool many = l->nthread > 1 && r->batch >= l->nthread;
-    int before, now;
+    int worth = worth_threads(l, r), before, now;
+    int abreast = (int)SD_MIN(r->batch, l->nthread);
+    bool many = abreast > 1 && abreast >= worth;
     sd_status st;
 
     pthread_mutex_lock(&l->lock);
-    now = many || libcall_flops(r->call) < SMALL_FLOPS ? 1 : l->nthread;
+    now = many ? 1 : worth;
     before = l->get_threads ? l->get_threads() : 0;
     if (l->set_threads && before != now)
         l->set_threads(now);

@@ -142,11 +142,10 @@ static void join(weaver *w, const char *name, bool all)
 {
     int n = w->beside.n - w->last;
 
-    if (w->beside.n)
-        *sd_push(w->pr->arena, &w->out) = (thunk){.kind = THUNK_JOIN,
-                                                  .name = name,
-                                                  .kernel = -1,
-                                                  .trip = all ? -1 : 1};
+    if (w->beside.n == 0)
+        return;
+    *sd_push(w->pr->arena, &w->out) = (thunk){
+        .kind = THUNK_JOIN, .name = name, .kernel = -1, .trip = all ? -1 : 1};
     memmove(w->beside.at, w->beside.at + w->last,
             (size_t)n * sizeof *w->beside.at);
     w->beside.n = all ? 0 : n;

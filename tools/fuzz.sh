@@ -15,6 +15,6 @@ for i in $t; do
 done
 [ -f build/fuzz/build.ninja ] || CC=clang-22 meson setup build/fuzz \
     --buildtype=debugoptimized -Db_sanitize=address,undefined \
-    -Db_lundef=false -Dfuzz=true -Ddevlib="$PWD/build/release" >/dev/null
+    -Db_lundef=false -Dwerror=true -Dfuzz=true -Ddevlib="$PWD/build/release" >/dev/null
 ninja -C build/fuzz --quiet $(printf 'tests/fuzz/fuzz_%s ' $t)
 TARGETS=$t exec tests/fuzz/run_all.sh "$n" build/fuzz/out

@@ -297,7 +297,7 @@ static void fill_lanes(const filling *f, const hlo_linalg *c)
 {
     int64_t side = SD_MAX(SD_MAX(c->m, c->n), SD_MAX(c->p, c->q));
 
-    if (!f->lanes || (c->type != SD_F32 && c->type != SD_F64) ||
+    if (f->lanes == 0 || (c->type != SD_F32 && c->type != SD_F64) ||
         side > MOST_LANES_SIDE || c->batch < LEAST_LANES_BATCH)
         return;
     f->to->small = true;
@@ -314,7 +314,7 @@ static double work_bytes(const filling *f, const hlo_linalg *c, double room)
 
 static void fill_group(const filling *f, const hlo_linalg *c)
 {
-    if (!f->wide)
+    if (f->wide == 0)
         return;
     f->to->group = group_name[f->fn][type_number(c->type)];
     f->to->group_work = (size_t)work_bytes(f, c, f->room) * 64;

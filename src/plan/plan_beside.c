@@ -36,7 +36,7 @@ static bool is_sum(const hlo_inst *in)
 
 const hlo_inst *plan_sum_of(const hlo_inst *in, const device_desc *dev)
 {
-    if (!device_kind_table[dev->kind].beside)
+    if (device_kind_table[dev->kind].beside == 0)
         return NULL;
     for (int i = 0; i < 2 && in->nuse == 1; i++)
         if (in->op == (i ? HLO_FUSION : HLO_ALL_TO_ALL))
@@ -184,7 +184,7 @@ void plan_beside(const thunk_program *pr, thunk_seq *seq)
     weaver w = {
         .pr = pr, .all = seq, .kind = &device_kind_table[pr->device.kind]};
 
-    if (!w.kind->beside || thunk_participants(pr) < 2)
+    if (w.kind->beside == 0 || thunk_participants(pr) < 2)
         return;
     for (int i = 0, n; i < seq->n; i += SD_MAX(n, 1)) {
         const thunk *t = &seq->at[i];

@@ -68,7 +68,7 @@ static plan_node *make_reduce(plan_lowering *lw, const hlo_inst *in, int out,
                    .nout = nout,
                    .body = body,
                    .over = over,
-                   .order = {lanes}};
+                   .order = {.lanes = lanes}};
     plan_node *red;
 
     if (over == 0) { /* one element */
@@ -268,7 +268,7 @@ static plan_node *contract(plan_lowering *lw, const hlo_inst *in, sd_dtype t,
                         .arg = sd_arena_copy(lw->a, side, 2 * sizeof *side),
                         .over = over,
                         .nout = 1,
-                        .order = {1}});
+                        .order = {.lanes = 1}});
     if (n->varies & ~lw->outer)
         return plan_lower_fail(lw,
                                sd_error(SD_INTERNAL,

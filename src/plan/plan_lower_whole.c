@@ -296,7 +296,7 @@ sd_status plan_lower_scan(plan_lowering *lw, const hlo_inst *in)
                    .dtype = s->dtype,
                    .narg = in->narg,
                    .nout = nout,
-                   .order = {1},
+                   .order = {.lanes = 1},
                    .exclusive = in->u.scan.exclusive};
     plan_node *scan;
 

@@ -128,7 +128,7 @@ static bool meets_beside(const hlo_inst *all, const hlo_inst *f,
     const hlo_inst *sum = f->nuse == 1 ? f->user[0] : NULL;
     double bytes = (double)sd_shape_bytes(all->shape), work = 0;
 
-    if (!device_kind_table[dev->kind].beside || all->op != HLO_ALL_TO_ALL ||
+    if (device_kind_table[dev->kind].beside == 0 || all->op != HLO_ALL_TO_ALL ||
         bytes < (double)LARGE * (double)all->u.coll->group_size || !sum ||
         sum->op != HLO_ALL_GATHER)
         return false;

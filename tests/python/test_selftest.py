@@ -90,6 +90,32 @@ def test_what_befalls_a_child_is_its_line(trouble, said):
     assert verdict(done).startswith("verdict: WRONG on cl:cpu: ")
 
 
+def full_pipe():
+    """The end to write of a pipe that nobody reads: the next line blocks."""
+    out, into = os.pipe()
+    os.set_blocking(into, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(into, bytes(1 << 16))
+    os.set_blocking(into, True)
+    return out, into
+
+
+# Its end is said in the log, so a log that takes nothing holds the compile.
+def test_a_compile_that_takes_too_long_says_nothing_of_the_device():
+    out, into = full_pipe()
+    env = os.environ | {"SUNDOG_LOG": "info"}
+    done = subprocess.run([TOOL, "selftest", "--quick", "--only=sorting",
+                           "host"], text=True, env=env, timeout=170,
+                          stdout=subprocess.PIPE, stderr=into)
+    os.close(out)
+    os.close(into)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"sorting +0 right, 1 not run for lack of time", done.stdout)
+    assert ": this machine was not done compiling it" in done.stdout
+    assert "WRONG" not in done.stdout
+
+
 def test_cuda_is_taken_like_the_others():
     done = selftest("--only=devices,transfers,sorting", "cuda",
                     SUNDOG_CUDA_LIBRARY=FAKE_CUDA, FAKE_CUDA="kernels=any")

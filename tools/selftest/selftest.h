@@ -22,6 +22,7 @@ typedef struct {
                      behind them */
     int right, wrong, refused, left; /* left: for lack of time */
     bool running; /* the check that `doing` names */
+    bool here;    /* this machine compiles or evaluates: no device is asked */
     bool ended;
     bool sick;    /* the child asks for another, with a client of its own */
     char doing[160];

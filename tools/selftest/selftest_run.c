@@ -53,9 +53,14 @@ sd_status selftest_compile(selftest *s, const char *text, size_t len,
         .device = xpu_device_desc(s->device),
     };
 
+    sd_status st;
+
     if (apart)
         env.value[SD_OPT_FUSE] = "0";
-    return s->compile(&rq, &sv, out);
+    s->page->here = true;
+    st = s->compile(&rq, &sv, out);
+    s->page->here = false;
+    return st;
 }
 
 sd_status selftest_load(selftest *s, const char *text, xpu_program **out)
@@ -153,8 +158,11 @@ static sd_status compare_in(void *ctx)
 {
     run *r = ctx;
     thunk_program *t = NULL;
-    sd_status st = evaluate(r);
+    sd_status st;
 
+    r->s->page->here = true;
+    st = evaluate(r);
+    r->s->page->here = false;
     if (!st)
         st = selftest_compile(r->s, r->p->text, r->p->len, r->p->apart, &t);
     if (!st)

@@ -1,5 +1,7 @@
 """The environment of the processes that the tests start."""
+import ctypes
 import os
+import signal
 
 import jaxlib.version
 
@@ -25,3 +27,18 @@ def bare(**settings):
            if not k.startswith(("JAX_", "XLA_", "SUNDOG_", "PJRT_"))}
     env.update({"PYTHONPATH": HERE, "XLA_FLAGS": CHEAP_CPU, **settings})
     return {k: v for k, v in env.items() if v is not None}
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def ends_with_us():
+    """For preexec_fn: a process that waits for others, and so may wait for
+    ever, is killed when this one ends, however that ends."""
+    parent, prctl = os.getpid(), ctypes.CDLL(None).prctl
+
+    def before():
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it ended before
+            os._exit(1)
+    return before

@@ -323,7 +323,8 @@ typedef struct { const char *value[SD_OPT_COUNT]; } sd_options; /* NULL: unset *
 void sd_options_from_env(sd_options *o);
 /* An error if a value is not one that its row allows. */
 sd_status sd_options_check(const sd_options *o);
-/* Says in the log which environment variables SUNDOG_X have no row. */
+/* Says in the log which environment variables SUNDOG_X have no row, and which
+ * ask for what another leaves out. */
 void sd_options_warn(void);
 /* Sets the option called `name`: SUNDOG_X, or its alias with or without leading
  * dashes.  The value is copied into a.  False when no row has that name. */

@@ -5,8 +5,9 @@
 
 const device_kind_info device_kind_table[] = {
 #define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
-                    beside) \
-    [DEVICE_##id] = {name, title, flops, bytes, launch, meet, beside},
+                    beside, library) \
+    [DEVICE_##id] = {name,   title, flops,  bytes, \
+                     launch, meet,  beside, SD_OPT_##library},
 #include "device_kinds.def"
 #undef DEVICE_KIND
 };

@@ -8,7 +8,7 @@
 #include "base.h"
 
 typedef enum {
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, beside) DEVICE_##id,
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, beside, library) DEVICE_##id,
 #include "device_kinds.def"
 #undef DEVICE_KIND
     DEVICE_KIND_COUNT
@@ -21,6 +21,7 @@ typedef struct {
                     its members take to meet */
     double beside; /* 0: collectives do not run beside kernels; else operations
                       that a product does in the time of a byte */
+    sd_option library; /* names what opens its devices; SD_OPT_COUNT: none */
 } device_kind_info;
 extern const device_kind_info device_kind_table[DEVICE_KIND_COUNT];
 /* THE cost model: a guess of the nanoseconds that one thread takes for so many

@@ -11,7 +11,7 @@ static const char device_words[] = "auto"
 #define OPEN(f) ", " #f
 #define NONE    ""
 #define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
-                    beside) \
+                    beside, library) \
     open
 #include "device_kinds.def"
 #undef DEVICE_KIND
@@ -48,26 +48,33 @@ static bool same_name(const char *row, const char *name, size_t n)
     return row && strlen(row) == n && !memcmp(row, name, n);
 }
 
-/* jaxlib parses XLA_FLAGS and hands over the result, in which a flag that the
- * user set to its default reads like one that nobody set.  XLA's default is to
- * allow excess precision and ours is not to, so for this one the words count.
- */
-static const char *excess_in_flags(const char *flags)
+/* What stands behind the flag's name where XLA_FLAGS has it last, or NULL. */
+static const char *in_flags(const char *alias)
 {
-    const char *alias = sd_option_table[SD_OPT_EXCESS].alias, *v = NULL;
+    const char *flags = getenv("XLA_FLAGS"), *v = NULL;
 
     while (flags && *(flags += strspn(flags, " \t\n\"'"))) {
         size_t n = strcspn(flags, " \t\n\"'"), k = strspn(flags, "-");
         size_t name = strcspn(flags + k, "= \t\n\"'");
 
         if (k && same_name(alias, flags + k, name))
-            v = k + name == n || (flags[k + name + 1] &&
-                                  strchr("tT1", flags[k + name + 1]))
-                    ? "1"
-                    : "0";
+            v = flags + k + name;
         flags += n;
     }
     return v;
+}
+
+/* jaxlib parses XLA_FLAGS and hands over the result, in which a flag that the
+ * user set to its default reads like one that nobody set.  XLA's default is to
+ * allow excess precision and ours is not to, so for this one the words count.
+ */
+static const char *excess_in_flags(void)
+{
+    const char *v = in_flags(sd_option_table[SD_OPT_EXCESS].alias);
+
+    if (!v)
+        return NULL;
+    return *v != '=' || (v[1] && strchr("tT1", v[1])) ? "1" : "0";
 }
 
 /* An empty variable counts as unset, as users write FOO= to clear one. */
@@ -79,7 +86,7 @@ void sd_options_from_env(sd_options *o)
         o->value[i] = v && *v ? v : NULL;
     }
     if (!o->value[SD_OPT_EXCESS])
-        o->value[SD_OPT_EXCESS] = excess_in_flags(getenv("XLA_FLAGS"));
+        o->value[SD_OPT_EXCESS] = excess_in_flags();
 }
 
 bool sd_options_set(sd_arena *a, sd_options *o, const char *name, size_t nlen,
@@ -194,6 +201,23 @@ static sd_status check_value(const sd_option_info *row, const char *v)
     return NULL;
 }
 
+static bool is_given(sd_option id)
+{
+    const char *v = getenv(sd_option_table[id].name);
+
+    return (v && *v) || in_flags(sd_option_table[id].alias);
+}
+
+/* Says what is to be dumped, and nothing where. */
+static void warn_of_dumps(sd_option what)
+{
+    if (is_given(what) && !is_given(SD_OPT_DUMP_TO))
+        sd_log(SD_LOG_WARN,
+               "%s: nothing is dumped without SUNDOG_DUMP_TO, the folder to "
+               "dump to",
+               sd_option_table[what].name);
+}
+
 void sd_options_warn(void)
 {
     for (char **e = environ; *e; e++) {
@@ -205,6 +229,8 @@ void sd_options_warn(void)
                    "lists them",
                    (int)n, *e);
     }
+    warn_of_dumps(SD_OPT_DUMP_PASSES);
+    warn_of_dumps(SD_OPT_DUMP_MODULES);
 }
 
 sd_status sd_options_check(const sd_options *o)

@@ -24,7 +24,7 @@ void target_part_ends(target_module *mod, target_part t)
 static const target_ops *const code_of[] = {
 #define CODE(t) &target_##t
 #define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
-                    beside) \
+                    beside, library) \
     [DEVICE_##id] = code,
 #include "device_kinds.def"
 #undef DEVICE_KIND

@@ -1,4 +1,5 @@
 /* The client: which devices there are, and what they share. */
+#include "xpu_elf.h"
 #include "xpu_far.h"
 #include "xpu_interrupt.h"
 
@@ -42,7 +43,7 @@ static sd_status make_shared(xpu_client *c, const sd_options *opt)
     c->nthread = (int)sd_opt_int(opt, SD_OPT_THREADS);
     if (!c->nthread)
         c->nthread = sd_cpu_count();
-    c->perf_map = sd_opt_bool(opt, SD_OPT_PERF_MAP);
+    c->perf_map = sd_opt_bool(opt, SD_OPT_PERF_MAP) && xpu_perf_map_opens();
     c->interrupts = sd_opt_bool(opt, SD_OPT_INTERRUPTS);
     if (!(c->ready = xpu_event_create()))
         return sd_no_memory(0);
@@ -102,7 +103,7 @@ static sd_status (*const open_kind[])(xpu_client *c, const sd_options *opt,
 #define OPEN(f) xpu_##f##_open
 #define NONE    NULL
 #define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
-                    beside) \
+                    beside, library) \
     [DEVICE_##id] = open,
 #include "device_kinds.def"
 #undef DEVICE_KIND
@@ -110,15 +111,35 @@ static sd_status (*const open_kind[])(xpu_client *c, const sd_options *opt,
 #undef OPEN
 };
 
-/* That there is no GPU is no news; that one fails is. */
-static void leave_alone(const char *title, sd_status st)
+/* That there is no GPU is no news, unless its library was named; that one fails
+ * is. */
+static void leave_alone(const device_kind_info *k, const sd_options *opt,
+                        sd_status st)
 {
-    if (st->code == SD_NOT_FOUND)
-        sd_log(SD_LOG_INFO, "no %s: %s", title, st->message);
+    bool named = k->library < SD_OPT_COUNT && sd_opt_str(opt, k->library);
+
+    if (st->code != SD_NOT_FOUND)
+        sd_log(SD_LOG_WARN, "the %s is left alone, another device is used: %s",
+               k->title, st->message);
+    else if (named)
+        sd_log(SD_LOG_WARN,
+               "no %s, another device is used: %s; name the library of one, or "
+               "unset %s",
+               k->title, st->message, sd_option_table[k->library].name);
     else
-        sd_log(SD_LOG_WARN, "the %s is left alone, the host is used: %s", title,
-               st->message);
+        sd_log(SD_LOG_INFO, "no %s: %s", k->title, st->message);
     sd_status_free(st);
+}
+
+static void warn_of_host_devices(const char *title, const sd_options *opt)
+{
+    int64_t n = sd_opt_int(opt, SD_OPT_HOST_DEVICES);
+
+    if (n > 1)
+        sd_log(SD_LOG_WARN,
+               "SUNDOG_HOST_DEVICES=%" PRId64 ": the %s is used, not the host; "
+               "SUNDOG_DEVICE=host makes devices of the host",
+               n, title);
 }
 
 /* A GPU when there is one, else the host. */
@@ -129,10 +150,12 @@ static sd_status open_any(xpu_client *c, const sd_options *opt)
 
         if (!open_kind[k])
             continue;
-        if (!(st = open_kind[k](c, opt, false)))
+        if (!(st = open_kind[k](c, opt, false))) {
+            warn_of_host_devices(device_kind_table[k].title, opt);
             return NULL;
+        }
         close_devices(c);
-        leave_alone(device_kind_table[k].title, st);
+        leave_alone(&device_kind_table[k], opt, st);
     }
     return open_kind[DEVICE_HOST](c, opt, false);
 }

@@ -482,14 +482,32 @@ static sd_status find_entry(const loader *l, const thunk_kernel *k, void **out)
                     k->symbol);
 }
 
+static FILE *open_perf_map(char *path, size_t size)
+{
+    snprintf(path, size, "/tmp/perf-%d.map", (int)getpid());
+    return fopen(path, "ae");
+}
+
+bool xpu_perf_map_opens(void)
+{
+    char path[64];
+    FILE *f = open_perf_map(path, sizeof path);
+
+    if (f)
+        fclose(f);
+    else
+        sd_log(SD_LOG_WARN, "SUNDOG_PERF_MAP: no map is written: %s: %s", path,
+               strerror(errno));
+    return f != NULL;
+}
+
 /* The format of perf's map: start, size, name, in hexadecimal. */
 static void write_perf_map(const loader *l)
 {
     char path[64];
-    FILE *f;
+    FILE *f = open_perf_map(path, sizeof path);
 
-    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
-    if (!(f = fopen(path, "ae")))
+    if (!f)
         return;
     for (int k = 0; k < l->nobj; k++) {
         const object *o = &l->obj[k];

@@ -9,6 +9,8 @@ typedef struct xpu_code xpu_code;
  * entry points.  The objects' bytes are not trusted. */
 sd_status xpu_elf_load(const thunk_program *p, bool perf_map, xpu_code **out,
                        void **fn);
+/* Whether perf's map of this process can be written; says why not. */
+bool xpu_perf_map_opens(void);
 void xpu_elf_unload(xpu_code *c); /* takes NULL */
 
 #endif

@@ -111,11 +111,61 @@ def test_a_named_library_that_is_none(said, library, why):
     assert out == f"{NO_BACKEND}SUNDOG_CL_LIBRARY: {why}"
 
 
+@pytest.mark.parametrize("setting, kind, why, more", [
+    ("SUNDOG_CL_LIBRARY", "OpenCL GPU", "", ""),
+    ("SUNDOG_CUDA_LIBRARY", "CUDA GPU", "no CUDA driver: ",
+     "; NVIDIA's driver brings one, and SUNDOG_DEVICE=host needs none")])
+def test_a_named_library_that_is_missing_is_told_though_the_host_runs(
+        said, setting, kind, why, more):
+    out, warnings = said(**{setting: "/nowhere/libx.so"})
+    assert out.endswith(RESULT) and out.startswith("host:v")
+    assert warnings == [
+        f"sundog warn: no {kind}, another device is used: {setting}: {why}"
+        f"/nowhere/libx.so: {NO_FILE}{more}; name the library of one, or unset "
+        f"{setting}"]
+
+
 def test_a_gpu_that_fails_leaves_the_host(said):
     out, warnings = said(SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="gpu=1,lose=20")
     assert out.endswith(RESULT) and out.startswith("host:v")
     assert len(warnings) == 1 and warnings[0].startswith(
-        "sundog warn: the OpenCL GPU is left alone, the host is used: OpenCL, ")
+        "sundog warn: the OpenCL GPU is left alone, another device is used: "
+        "OpenCL, ")
+
+
+def test_devices_of_the_host_that_a_gpu_takes_the_place_of(said):
+    out, warnings = said("import jax; print(len(jax.devices('xpu')))",
+                         SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="gpu=1,kernels=any",
+                         SUNDOG_HOST_DEVICES="4")
+    assert out == "1"
+    assert warnings == [
+        "sundog warn: SUNDOG_HOST_DEVICES=4: the OpenCL GPU is used, not the "
+        "host; SUNDOG_DEVICE=host makes devices of the host"]
+
+
+@pytest.mark.parametrize("env", [
+    {"SUNDOG_DUMP_PASSES": "."},
+    {"XLA_FLAGS": "--xla_dump_hlo_pass_re=."}])
+def test_a_dump_without_a_folder_is_told_once(said, env):
+    out, warnings = said(SUNDOG_DEVICE="host", **env)
+    assert out.endswith(RESULT)
+    assert warnings == ["sundog warn: SUNDOG_DUMP_PASSES: nothing is dumped "
+                        "without SUNDOG_DUMP_TO, the folder to dump to"]
+
+
+def test_a_dump_whose_folder_xla_flags_name_is_told_nothing(said, tmp_path):
+    _, warnings = said(SUNDOG_DEVICE="host", SUNDOG_DUMP_PASSES=".",
+                       XLA_FLAGS=f"--xla_dump_to={tmp_path}")
+    assert warnings == [] and any(tmp_path.iterdir())
+
+
+def test_a_map_of_perf_that_cannot_be_written_is_told_once(said):
+    made = "import os; path = f'/tmp/perf-{os.getpid()}.map'; os.mkdir(path)"
+    out, warnings = said(f"{made}{RUN}os.rmdir(path)", SUNDOG_DEVICE="host",
+                         SUNDOG_PERF_MAP="1")
+    assert out.endswith(RESULT) and len(warnings) == 1
+    assert re.fullmatch("sundog warn: SUNDOG_PERF_MAP: no map is written: "
+                        r"/tmp/perf-\d+.map: Is a directory", warnings[0])
 
 
 LATER = """

@@ -331,8 +331,9 @@ def test_devices_says_why_a_gpu_was_not_taken():
                           env={**os.environ, "SUNDOG_DEVICE": "auto",
                                "SUNDOG_CUDA_LIBRARY": "/nowhere/libcuda.so.1"})
     assert done.returncode == 0 and "here       " in done.stdout
-    assert ("sundog info: no CUDA GPU: SUNDOG_CUDA_LIBRARY: no CUDA driver: "
-            "/nowhere/libcuda.so.1: cannot open") in done.stderr
+    assert ("sundog warn: no CUDA GPU, another device is used: "
+            "SUNDOG_CUDA_LIBRARY: no CUDA driver: /nowhere/libcuda.so.1: "
+            "cannot open") in done.stderr
 
 
 def test_a_command_that_there_is_not_is_named():

@@ -7,11 +7,13 @@ PRELUDE = """
 import faulthandler, asyncio, os, signal, sys, threading, time
 import jax, jax.numpy as jnp, numpy as np
 
+sent = threading.Event()
 def interrupt(after, times=1):
     def send():
         time.sleep(after)
         for i in range(times):
             os.kill(os.getpid(), signal.SIGINT)
+            sent.set()
             time.sleep(0.1)
     threading.Thread(target=send, daemon=True).start()
 
@@ -21,14 +23,21 @@ def turn(i, a):
     return a
 count = jax.jit(lambda n, x: jax.lax.fori_loop(0, n, turn, x))
 assert count(3, 1.0) == 2.0
+def count_long():
+    "A run that has begun when this returns: one that is known to be short is"
+    "done by then."
+    count(10**7, 1.0).block_until_ready()
+    return count(10**9, 1.0)
 x = jnp.ones((700, 700))
 multiply = jax.jit(lambda n, x: jax.lax.fori_loop(
     0, n, lambda i, a: jnp.sin(a) @ a / 700, x))
 
-def sleepy(tenths):
-    for i in range(min(int(tenths), 50)):
-        time.sleep(0.1)
-    return tenths
+def sleepy(n):
+    "With an n it goes on for five seconds after the interrupt."
+    if n:
+        sent.wait()
+        time.sleep(5)
+    return n
 result = jax.ShapeDtypeStruct((), np.float32)
 call = jax.jit(lambda x: jax.pure_callback(sleepy, result, x))
 each = jax.jit(lambda n, x: jax.lax.fori_loop(
@@ -54,9 +63,9 @@ RUN = PRELUDE + """
 n = 0
 WHAT
 n = 10**9
-interrupt(0.5)
 start = time.time()
 try:
+    interrupt(0.5)
     WHAT
     print('ended by itself')
 except KeyboardInterrupt as e:
@@ -85,8 +94,8 @@ def test_an_interrupt_ends_it(python, device, what):
 COMPILE = PRELUDE + """
 lowered = jax.jit(layers, static_argnums=1).lower(
     jnp.ones((6, 420)), 400 if jax.devices()[0].device_kind.startswith('host') else 40)
-interrupt(0.5)
 try:
+    interrupt(0.5)
     lowered.compile()
     print('ended by itself')
 except KeyboardInterrupt:
@@ -119,9 +128,10 @@ signal.signal(signal.SIGINT, lambda *a: seen.append(1))
 short = count(10**5, 1.0)
 os.kill(os.getpid(), signal.SIGINT)
 print(short == 2.0)  # it ends within the second
+long = count_long()  # the interrupts are its own
 interrupt(0.3, times=2)
 try:
-    count(10**9, 1.0).block_until_ready()
+    long.block_until_ready()
 except jax.errors.JaxRuntimeError as e:
     print(e)
 time.sleep(0.5)
@@ -139,16 +149,17 @@ def test_a_handler_that_does_not_raise(python):
     assert lines[1].endswith("was ended before it was done")
 
 
-# What waits elsewhere is told too; a chained handler is called.  The interrupt
-# comes half a second after both have begun: what begins after it runs on.
+# What waits elsewhere is told too; a chained handler is called.  Both runs have
+# begun when the interrupt comes: what begins after it runs on.
 THREADS = PRELUDE + """
 faulthandler.register(signal.SIGINT, file=open(os.devnull, 'w'), chain=True)
 told = []
 both = threading.Barrier(3)
 def wait():
+    y = count_long()
     both.wait()
     try:
-        count(10**9, 1.0).block_until_ready()
+        y.block_until_ready()
     except Exception as e:
         told.append(str(e))
     else:
@@ -156,9 +167,9 @@ def wait():
 threads = [threading.Thread(target=wait) for i in range(2)]
 for t in threads:
     t.start()
-both.wait()
-interrupt(0.5)
 try:
+    both.wait()
+    interrupt(0.5)
     time.sleep(60)
 except KeyboardInterrupt:
     print('KeyboardInterrupt')
@@ -181,8 +192,8 @@ async def main():
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(
         None, lambda: count(10**9, 1.0).block_until_ready())
-interrupt(0.5)
 try:
+    interrupt(0.5)
     asyncio.run(main())
 except (KeyboardInterrupt, jax.errors.JaxRuntimeError):
     print('ended')
@@ -198,7 +209,7 @@ def test_asyncio_ends(python):
 
 # At the end of the process the client is closed, which waits for what runs.
 CLOSE = PRELUDE + """
-x = count(10**9, 1.0)
+x = count_long()
 print('leaving', flush=True)
 os.kill(os.getpid(), signal.SIGINT)
 """

@@ -410,6 +410,39 @@ static hlo_inst *convert_chain(hlo_inst *in)
     return pass_convert(pass_at(in), to, x);
 }
 
+/* Do the low bits of the result depend on the low bits of what is reduced? */
+static bool keeps_low_bits(const hlo_inst *reduce)
+{
+    hlo_op op;
+
+    return hlo_comp_is_binary(reduce->comp[0], &op) &&
+           (op == HLO_ADD || op == HLO_MULTIPLY || op == HLO_AND ||
+            op == HLO_OR || op == HLO_XOR);
+}
+
+/* JAX sums bytes as 32-bit numbers and cuts the sum to a byte (packbits): bytes
+ * give the same bits, and a vector has four times as many. */
+static hlo_inst *convert_reduce(hlo_inst *in)
+{
+    hlo_inst *r = in->arg[0], *x, *init;
+    sd_dtype to = pass_dtype(in), wide = pass_dtype(r);
+    hlo_op op;
+
+    if (r->op != HLO_REDUCE || r->narg != 2 || r->nuse > 1 || !sd_is_int(to) ||
+        !sd_is_int(wide) || !keeps_low_bits(r) ||
+        sd_dtype_table[to].bits >= sd_dtype_table[wide].bits)
+        return NULL;
+    x = r->arg[0];
+    if (x->op != HLO_CONVERT || !sd_is_int(pass_dtype(x->arg[0])) ||
+        sd_dtype_table[pass_dtype(x->arg[0])].bits > sd_dtype_table[to].bits)
+        return NULL;
+    hlo_comp_is_binary(r->comp[0], &op);
+    x = pass_convert(pass_at(in), to, x->arg[0]);
+    init = pass_convert(pass_at(in), to, r->arg[1]);
+    return hlo_make_reduce(pass_at(in), x, init, r->dims.at, r->dims.n,
+                           hlo_scalar_comp(in->parent->module, op, to));
+}
+
 static hlo_inst *bitcast_chain(hlo_inst *in)
 {
     hlo_inst *x = in->arg[0];
@@ -561,7 +594,7 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_SELECT] =
         RULES(select_scalar_pred, select_known, select_not, select_of_preds),
     [HLO_CLAMP] = RULES(clamp_scalars),
-    [HLO_CONVERT] = RULES(convert_chain),
+    [HLO_CONVERT] = RULES(convert_chain, convert_reduce),
     [HLO_BITCAST_CONVERT] = RULES(bitcast_chain),
     [HLO_REAL] = RULES(part_of_complex),
     [HLO_IMAG] = RULES(part_of_complex),

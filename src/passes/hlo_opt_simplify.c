@@ -367,118 +367,6 @@ static hlo_inst *clamp_scalars(hlo_inst *in)
     return hlo_inst_clone(in->parent, in, in, arg);
 }
 
-/* ---- conversions, complex ---- */
-
-/* Does every value of type a exist in type b?  f8e8m0fnu has no zero. */
-static bool fits(sd_dtype a, sd_dtype b)
-{
-    sd_kind ka = sd_dtype_kind(a), kb = sd_dtype_kind(b);
-    int na = sd_dtype_table[a].bits, nb = sd_dtype_table[b].bits;
-    bool int_a = ka == SD_K_SINT || ka == SD_K_UINT;
-
-    if (a == b)
-        return true;
-    if (ka == SD_K_PRED)
-        return b != SD_F8E8M0FNU;
-    if (int_a && (kb == SD_K_SINT || kb == SD_K_UINT))
-        return ka == kb ? na <= nb : ka == SD_K_UINT && na < nb;
-    if (int_a && kb == SD_K_FLOAT)
-        return (b == SD_F32 && na <= 16) || (b == SD_F64 && na <= 32);
-    if (ka == SD_K_FLOAT && kb == SD_K_FLOAT)
-        return b == SD_F64 || (b == SD_F32 && a != SD_F64);
-    return false;
-}
-
-/* The middle type of a chain goes where it holds every value of the source and
- * the step that is left does what both did.  Integers are cut to a narrower
- * integer but held at its ends when they come from a float: s8 -> f32 -> u8 of
- * -56 is 0, s8 -> u8 is 200. */
-static hlo_inst *convert_chain(hlo_inst *in)
-{
-    hlo_inst *x = in->arg[0];
-    sd_dtype to = pass_dtype(in), middle = pass_dtype(x), from;
-
-    if (middle == to)
-        return x;
-    if (x->op != HLO_CONVERT || sd_is_complex(to))
-        return NULL;
-    x = x->arg[0];
-    from = pass_dtype(x);
-    if (!fits(from, middle) || (sd_is_int(from) && sd_is_float(middle) &&
-                                sd_is_int(to) && !fits(from, to)))
-        return NULL;
-    return pass_convert(pass_at(in), to, x);
-}
-
-/* Do the low bits of the result depend on the low bits of what is reduced? */
-static bool keeps_low_bits(const hlo_inst *reduce)
-{
-    hlo_op op;
-
-    return hlo_comp_is_binary(reduce->comp[0], &op) &&
-           (op == HLO_ADD || op == HLO_MULTIPLY || op == HLO_AND ||
-            op == HLO_OR || op == HLO_XOR);
-}
-
-/* JAX sums bytes as 32-bit numbers and cuts the sum to a byte (packbits): bytes
- * give the same bits, and a vector has four times as many. */
-static hlo_inst *convert_reduce(hlo_inst *in)
-{
-    hlo_inst *r = in->arg[0], *x, *init;
-    sd_dtype to = pass_dtype(in), wide = pass_dtype(r);
-    hlo_op op;
-
-    if (r->op != HLO_REDUCE || r->narg != 2 || r->nuse > 1 || !sd_is_int(to) ||
-        !sd_is_int(wide) || !keeps_low_bits(r) ||
-        sd_dtype_table[to].bits >= sd_dtype_table[wide].bits)
-        return NULL;
-    x = r->arg[0];
-    if (x->op != HLO_CONVERT || !sd_is_int(pass_dtype(x->arg[0])) ||
-        sd_dtype_table[pass_dtype(x->arg[0])].bits > sd_dtype_table[to].bits)
-        return NULL;
-    hlo_comp_is_binary(r->comp[0], &op);
-    x = pass_convert(pass_at(in), to, x->arg[0]);
-    init = pass_convert(pass_at(in), to, r->arg[1]);
-    return hlo_make_reduce(pass_at(in), x, init, r->dims.at, r->dims.n,
-                           hlo_scalar_comp(in->parent->module, op, to));
-}
-
-static hlo_inst *bitcast_chain(hlo_inst *in)
-{
-    hlo_inst *x = in->arg[0];
-
-    while (x->op == HLO_BITCAST_CONVERT &&
-           sd_shape_same_dims(x->shape, x->arg[0]->shape))
-        x = x->arg[0];
-    if (sd_shape_equal(x->shape, in->shape))
-        return x;
-    if (x == in->arg[0] || !sd_shape_same_dims(x->shape, in->shape))
-        return NULL;
-    return hlo_make_bitcast_convert(pass_at(in), pass_dtype(in), x);
-}
-
-static hlo_inst *part_of_complex(hlo_inst *in) /* real, imag */
-{
-    hlo_inst *x = in->arg[0];
-
-    if (x->op == HLO_COMPLEX)
-        return x->arg[in->op == HLO_IMAG];
-    if (sd_is_complex(pass_dtype(x)))
-        return NULL;
-    return in->op == HLO_REAL ? x : hlo_make_fill(pass_at(in), in->shape, 0);
-}
-
-static hlo_inst *complex_of_parts(hlo_inst *in)
-{
-    hlo_inst *re = in->arg[0], *im = in->arg[1];
-
-    return re->op == HLO_REAL && im->op == HLO_IMAG &&
-                   re->arg[0] == im->arg[0] &&
-                   sd_is_complex(pass_dtype(re->arg[0]))
-               ? re->arg[0]
-               : NULL;
-}
-
 static hlo_inst *sort_of_one(hlo_inst *in)
 {
     const sd_shape *s = in->arg[0]->shape;
@@ -594,11 +482,11 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_SELECT] =
         RULES(select_scalar_pred, select_known, select_not, select_of_preds),
     [HLO_CLAMP] = RULES(clamp_scalars),
-    [HLO_CONVERT] = RULES(convert_chain, convert_reduce),
-    [HLO_BITCAST_CONVERT] = RULES(bitcast_chain),
-    [HLO_REAL] = RULES(part_of_complex),
-    [HLO_IMAG] = RULES(part_of_complex),
-    [HLO_COMPLEX] = RULES(complex_of_parts),
+    [HLO_CONVERT] = RULES(simplify_convert),
+    [HLO_BITCAST_CONVERT] = RULES(simplify_bitcast_convert),
+    [HLO_REAL] = RULES(simplify_part_of_complex),
+    [HLO_IMAG] = RULES(simplify_part_of_complex),
+    [HLO_COMPLEX] = RULES(simplify_complex),
     [HLO_SORT] = RULES(sort_of_one),
     [HLO_CONSTANT] = RULES(simplify_constant),
     [HLO_BROADCAST] = RULES(simplify_broadcast),

@@ -1,6 +1,6 @@
-/* The rules of hlo_opt_simplify for ops that move data, in simplify_shape.c, and
- * for products, in simplify_product.c: each gives what an instruction of that op
- * may be replaced by, or NULL. */
+/* The rules of hlo_opt_simplify for ops that move data, in simplify_shape.c, for
+ * conversions, in simplify_convert.c, and for products, in simplify_product.c:
+ * each gives what an instruction of that op may be replaced by, or NULL. */
 #ifndef SIMPLIFY_H
 #define SIMPLIFY_H
 
@@ -19,6 +19,10 @@ hlo_inst *simplify_copy(hlo_inst *in);
 hlo_inst *simplify_dynamic_slice(hlo_inst *in);
 hlo_inst *simplify_dynamic_update_slice(hlo_inst *in);
 hlo_inst *simplify_scatter(hlo_inst *in);
+hlo_inst *simplify_convert(hlo_inst *in);
+hlo_inst *simplify_bitcast_convert(hlo_inst *in);
+hlo_inst *simplify_part_of_complex(hlo_inst *in); /* real, imag */
+hlo_inst *simplify_complex(hlo_inst *in);
 hlo_inst *simplify_dot(hlo_inst *in);
 hlo_inst *simplify_convolution(hlo_inst *in);
 

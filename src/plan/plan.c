@@ -114,6 +114,37 @@ static sd_status make_program(plan_mem *pm)
     return st;
 }
 
+static bool is_whole_use(const hlo_inst *in, const hlo_inst *user)
+{
+    return user->op != HLO_GET_TUPLE_ELEMENT && plan_is_reducing(in) &&
+           in->shape->dtype == SD_TUPLE;
+}
+
+/* A kernel writes the elements of a reduction of several results: who wants all
+ * of them as one (a loop, a branch) gets a tuple that is built of them. */
+static void build_whole(hlo_comp *c, hlo_inst *in)
+{
+    int n = in->shape->nelem, k = 0;
+    hlo_at at = {c, in->next, in};
+    hlo_inst **x, *all = NULL;
+
+    while (k < in->nuse) {
+        hlo_inst *user = in->user[k];
+
+        if (!is_whole_use(in, user)) {
+            k++;
+            continue;
+        }
+        if (!all) {
+            x = sd_arena_array(c->module->arena, hlo_inst *, n);
+            for (int i = 0; i < n; i++)
+                x[i] = hlo_make_gte(at, in, i);
+            all = hlo_make_tuple(at, n, x);
+        }
+        hlo_replace_use(user, in, all);
+    }
+}
+
 sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
                     const sd_options *opt, plan **out)
 {
@@ -127,6 +158,9 @@ sd_status plan_make(sd_arena *a, hlo_module *m, const device_desc *dev,
     p->dev = sd_arena_copy(a, &wanted, sizeof wanted);
     pm.a = sd_arena_create();
     note_trips(&pm);
+    hlo_for_each_comp(c, m)
+        hlo_for_each_inst(in, c)
+            build_whole(c, in);
     if (!(st = plan_library(m, p->dev, opt))) {
         plan_split_phases(m);
         plan_copy_operands(m, p->dev, false);

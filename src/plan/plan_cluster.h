@@ -24,6 +24,7 @@ struct cluster {
     bool alone;       /* takes no more: a call, a scan of several results */
     bool scan;        /* its one result is a scan's */
     hlo_inst *update; /* dynamic-update-slice that it does in place */
+    const hlo_inst *before; /* what it writes, where another kernel computes it */
     hlo_inst *red;    /* a REDUCE over one dimension, or NULL */
     hlo_inst *inner;  /* the one member with loops of its own, or NULL */
     plan_space space;
@@ -80,6 +81,13 @@ double cluster_points(const cluster *c); /* iterations of its loops */
 double cluster_times(const cluster *c, const cluster_member *m);
 void cluster_build(clusters *cs, cluster *c);   /* makes the fusion, */
 void cluster_replace(clusters *cs, cluster *c); /* and gives it the uses */
+
+/* ---- plan_update.c: what an update in place takes ---- */
+
+/* Does in read what c's update writes, at other places? */
+bool cluster_reads_updated(const cluster *c, const hlo_inst *in);
+/* The operand that c's update writes, if another kernel is to compute it. */
+const hlo_inst *cluster_computed_before(clusters *cs, const cluster *c);
 
 /* Clusters of what scans short rows (plan_rows.c). */
 void cluster_take_rows(clusters *cs);

@@ -131,34 +131,13 @@ static bool can_take_inner(clusters *cs, cluster *c, hlo_inst *in,
     return needed_once(cs, &c->space, m) && !cluster_hides_product(m);
 }
 
-/* Reads what the cluster's update writes in place, at other places. */
-static bool reads_updated(const cluster *c, const hlo_inst *in)
-{
-    const hlo_inst *old = c->update ? c->update->arg[0] : NULL;
-
-    if (!old)
-        return false;
-    if (old->op == HLO_COPY)
-        old = old->arg[0];
-    while (old->op == HLO_RESHAPE || old->op == HLO_BITCAST)
-        old = old->arg[0];
-    for (int i = 0; i < in->narg; i++) {
-        const hlo_inst *x = in->arg[i];
-
-        while (x->op == HLO_RESHAPE || x->op == HLO_BITCAST)
-            x = x->arg[0];
-        if (x == old)
-            return true;
-    }
-    return false;
-}
-
 static bool can_take(clusters *cs, cluster *c, hlo_inst *in, cluster_member *m,
                      int *extra)
 {
     const hlo_inst *red;
 
-    if (c->alone || is_empty(in) || reads_updated(c, in) ||
+    if (c->alone || is_empty(in) || in == c->before ||
+        cluster_reads_updated(c, in) ||
         (c->scan && !may_be_scanned(c->root.at[0], in)))
         return false;
     *extra = 0;
@@ -455,6 +434,8 @@ static void create_whole(clusters *cs, hlo_inst *in)
 
     c->scan = is_scan(in);
     c->alone = !c->scan && !is_update(in);
+    if (c->update)
+        c->before = cluster_computed_before(cs, c);
 }
 
 static void prepare(clusters *cs, hlo_comp *c)

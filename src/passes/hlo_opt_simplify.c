@@ -146,6 +146,24 @@ static hlo_inst *divide_power_of_two(hlo_inst *in)
                            hlo_make_fill(pass_at(in), in->shape, 1 / v));
 }
 
+/* 1 / (1 + e^y) is logistic(-y), whose quotient is never subnormal (ADR 37).
+ * Narrow floats round each step of it. */
+static hlo_inst *divide_logistic(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    hlo_inst *d = in->arg[1], *e;
+
+    if (!is_const(in->arg[0], 1) || d->op != HLO_ADD || d->nuse != 1 ||
+        sd_is_complex(pass_dtype(in)) || pass_is_narrow(pass_dtype(in)))
+        return NULL;
+    e = d->arg[0]->op == HLO_EXP ? d->arg[0] : d->arg[1];
+    if (e->op != HLO_EXP || e->nuse != 1 ||
+        !is_const(d->arg[e == d->arg[0]], 1))
+        return NULL;
+    return hlo_make_unary(p, HLO_LOGISTIC,
+                          hlo_make_unary(p, HLO_NEGATE, e->arg[0]));
+}
+
 static int log2_of(const hlo_inst *in)
 {
     int64_t v;
@@ -464,7 +482,8 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_SUBTRACT] = RULES(drop_zero, subtract_itself),
     [HLO_MULTIPLY] =
         RULES(const_to_right, multiply_one, multiply_zero, multiply_minus_one),
-    [HLO_DIVIDE] = RULES(divide_one, divide_power_of_two, divide_unsigned),
+    [HLO_DIVIDE] = RULES(divide_one, divide_power_of_two, divide_unsigned,
+                         divide_logistic),
     [HLO_REMAINDER] = RULES(remainder_unsigned),
     [HLO_POWER] = RULES(power_small),
     [HLO_NEGATE] = RULES(undo_unary),

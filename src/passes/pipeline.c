@@ -133,6 +133,8 @@ static const group groups[] = {
      .leaves = IS(SINGLE_REDUCES),
      .pass = {RUN(split_scatter), RUN(split_scan), RUN(lower_reduce),
               RUN(split_columns), RUN(split_reduce)}},
+    /* Once, of quotients as the program has them. */
+    {.rounds = 1, .pass = {RUN(opt_tails)}},
     {.rounds = 4,
      .pass = {RUN(opt_simplify), RUN(opt_fold), RUN(opt_tuple), RUN(opt_cse),
               RUN(opt_linalg), RUN(opt_dce)}},

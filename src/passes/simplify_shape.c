@@ -42,6 +42,46 @@ hlo_inst *simplify_broadcast(hlo_inst *in)
                               x->dims.n);
 }
 
+/* Is each dimension of x cut in pieces by the reshape in, and no more?  Those
+ * of dimension i are in->shape's from `first[i]` to first[i + 1]. */
+static bool only_cuts(const hlo_inst *in, const hlo_inst *x, int *first)
+{
+    int at = 0;
+
+    for (int i = 0; i < x->shape->rank; i++) {
+        int64_t n = 1;
+
+        first[i] = at;
+        while (at < in->shape->rank && n < x->shape->dim[i])
+            n *= in->shape->dim[at++];
+        if (n != x->shape->dim[i])
+            return false;
+    }
+    first[x->shape->rank] = at;
+    return at == in->shape->rank;
+}
+
+/* Of a transpose whose dimensions are cut: a transpose of what is cut.  It may
+ * pass elementwise operations then, and meet another one. */
+static hlo_inst *cut_before_transpose(hlo_inst *in)
+{
+    hlo_inst *x = in->arg[0];
+    int64_t dim[SD_MAX_RANK], perm[SD_MAX_RANK];
+    int first[SD_MAX_RANK + 1], n = 0;
+
+    if (x->op != HLO_TRANSPOSE || !only_cuts(in, x, first))
+        return NULL;
+    for (int k = 0; k < x->dims.n; k++) /* dimensions of what is transposed */
+        for (int i = 0; i < x->dims.n; i++)
+            for (int j = first[i]; x->dims.at[i] == k && j < first[i + 1];
+                 j++) {
+                dim[n] = in->shape->dim[j];
+                perm[j] = n++;
+            }
+    return hlo_make_transpose(
+        pass_at(in), pass_reshape(pass_at(in), x->arg[0], n, dim), perm);
+}
+
 hlo_inst *simplify_reshape(hlo_inst *in)
 {
     hlo_inst *x = in->arg[0];
@@ -53,7 +93,7 @@ hlo_inst *simplify_reshape(hlo_inst *in)
                             in->shape->dim);
     if (is_scalar_broadcast(x))
         return spread_again(in, x);
-    return NULL;
+    return cut_before_transpose(in);
 }
 
 hlo_inst *simplify_bitcast(hlo_inst *in)

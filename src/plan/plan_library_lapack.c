@@ -13,8 +13,10 @@ static libcall call_of(const hlo_linalg *c)
 {
     const int64_t *attr = c->attr;
 
-    if (c->id == HLO_LA_TRIDIAGONAL_SOLVE && attr[0]) /* perturb */
-        return (libcall){.op = LIBCALL_COUNT}; /* LAPACK ends at a zero pivot */
+    /* perturb: LAPACK ends at a zero pivot.  Right sides it solves one after
+     * the other, which lie side by side in our rows. */
+    if (c->id == HLO_LA_TRIDIAGONAL_SOLVE && (attr[0] || c->p > 1))
+        return (libcall){.op = LIBCALL_COUNT};
     switch (c->id) {
 #define CALL(id, to, name, ...) \
     case HLO_LA_##id: \

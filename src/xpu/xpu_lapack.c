@@ -10,8 +10,8 @@
 
 /* A thread of OpenBLAS is worth THREAD_FLOPS, 5 ms of a core.  Less work gains
  * nothing by a second one (eigh of 400 rows 7.3 and 7.0 ms, qr of 600 9.5 and
- * 11.6), and where other programs have the cores its threads wait for each other
- * in slices of milliseconds: qr of 600 10 ms, and 34 by two. */
+ * 11.6), and where other programs have the cores its threads wait for each
+ * other in slices of milliseconds: qr of 600 10 ms, and 34 by two. */
 enum { MOST_POINTERS = 15, MOST_TEXTS = 4, THREAD_FLOPS = 1 << 28, BLOCK = 16 };
 
 /* ---- opening ---- */
@@ -236,7 +236,9 @@ TURN(turn_conj_c128, c128, piece_conj_c128)
 void lapack_turn(const lapack_job *j, void *to, const void *from, int64_t rows,
                  int64_t cols, bool conjugate)
 {
-    if (j->type == SD_F32)
+    if (!conjugate && (rows == 1 || cols == 1)) /* lies alike both ways */
+        memcpy(to, from, (size_t)rows * (size_t)cols * j->size);
+    else if (j->type == SD_F32)
         turn_f32(to, from, rows, cols);
     else if (j->type == SD_F64)
         turn_f64(to, from, rows, cols);

@@ -515,6 +515,36 @@ static void matrices_are_the_work_of_groups(void **state)
     }
 }
 
+/* LAPACK solves one right side after the other; ours lie side by side. */
+static void tridiagonal_systems_of_one_right_side_are_lapacks(void **state)
+{
+    (void)state;
+    for (int p = 1; p < 3; p++) {
+        sd_arena *a = sd_arena_create();
+        const char *text = sd_arena_fmt(
+            a,
+            "HloModule m\nENTRY e {\n  l = f32[100]{0} parameter(0)\n"
+            "  d = f32[100]{0} parameter(1)\n  u = f32[100]{0} parameter(2)\n"
+            "  b = f32[100,%d]{1,0} parameter(3)\n"
+            "  ROOT r = f32[100,%d]{1,0} custom-call(l, d, u, b), "
+            "custom_call_target=\"sundog.tridiagonal_solve\", "
+            "api_version=API_VERSION_TYPED_FFI, "
+            "backend_config=\"{perturb = 0 : i64}\"\n}\n",
+            p, p);
+        const libcall *call;
+        device_desc dev;
+        plan *made;
+
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.libs |= DEVICE_LIB_LAPACK;
+        made = make_of_text(a, text, &dev);
+        call = first_call(&made->program->seq);
+        assert_int_equal(call != NULL, p == 1);
+        plan_destroy(made);
+        sd_arena_destroy(a);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +560,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hosts_with_tiles_use_them),
         cmocka_unit_test(precision_is_the_programs),
         cmocka_unit_test(matrices_are_the_work_of_groups),
+        cmocka_unit_test(tridiagonal_systems_of_one_right_side_are_lapacks),
     };
 
     if (argc > 1)

@@ -503,30 +503,29 @@ static void one_geqp3(sd_dtype t, int64_t m, int64_t n)
     finish(&r);
 }
 
-static void one_tridiagonal_solve(sd_dtype t, int64_t n)
+static void one_tridiagonal_solve(sd_dtype t, int64_t n, int64_t columns)
 {
-    enum { COLUMNS = 2 };
     request r = request_of(
         (libcall){.op = LIBCALL_TRIDIAGONAL_SOLVE,
                   .tridiagonal_solve = {
-                      .type = t, .batch = BATCH, .n = n, .p = COLUMNS}});
+                      .type = t, .batch = BATCH, .n = n, .p = columns}});
 
     for (int64_t i = 0; i < BATCH * n; i++)
         store(t, r.p[1], i, load(t, r.p[1], i) + 4);
     run(&r);
     for (int64_t b = 0; b < BATCH; b++) {
         matrix m[5] = {slice(&r, 0, b, n), slice(&r, 1, b, n),
-                       slice(&r, 2, b, n), slice(&r, 3, b, n * COLUMNS),
-                       slice(&r, 4, b, n * COLUMNS)};
+                       slice(&r, 2, b, n), slice(&r, 3, b, n * columns),
+                       slice(&r, 4, b, n * columns)};
 
-        for (int64_t i = 0; i < n * COLUMNS; i++) {
-            int64_t row = i / COLUMNS;
+        for (int64_t i = 0; i < n * columns; i++) {
+            int64_t row = i / columns;
             number v = m[1][row] * m[4][i];
 
             if (row)
-                v += m[0][row] * m[4][i - COLUMNS];
+                v += m[0][row] * m[4][i - columns];
             if (row + 1 < n)
-                v += m[2][row] * m[4][i + COLUMNS];
+                v += m[2][row] * m[4][i + columns];
             close_enough("tridiagonal solve", t, 4 * n, cabs(v - m[3][i]));
         }
         free_all(5, m);
@@ -578,7 +577,8 @@ static void factors_give_the_matrix_again(void **state)
                 one_qr(t, m, n);
                 one_geqp3(t, m, n);
             }
-            one_tridiagonal_solve(t, n);
+            one_tridiagonal_solve(t, n, 1);
+            one_tridiagonal_solve(t, n, 2);
         }
 }
 

@@ -18,6 +18,7 @@ enum {
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     ROUND_BYTES = 32 << 10,
     LARGE_FILE = 1024, /* bytes of registers of an item */
+    FEW_SUMS = 16 * 32, /* of a sub-group */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64, /* columns of a tile */
     EARLY_SUMS = 32  /* of an item that reads early, at least */
@@ -209,6 +210,18 @@ static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
     return (tile_limits){most, most, 2, 2};
 }
 
+/* Of small tiles a step is twice as deep, so that the loop has as many products
+ * as one of larger tiles: where nothing slides, since a sliding one has whole
+ * steps. */
+static int direct_step(const plan_blocks *b)
+{
+    int step = PLAN_DIRECT_STEPS * plan_engine_table[b->engine].depth;
+
+    return !b->slides && b->rows * b->vectors <= FEW_SUMS && b->kt > step
+               ? 2 * step
+               : step;
+}
+
 /* Positions of k in a pair of areas.  Where panels divide the last axis of K,
  * steps do. */
 static int step_of(const plan_kernel *k, const plan_blocks *b,
@@ -223,7 +236,7 @@ static int step_of(const plan_kernel *k, const plan_blocks *b,
     if (!e->panels)
         return (int)(MATRIX_STEP / bytes);
     if (b->direct)
-        return PLAN_DIRECT_STEPS * e->depth;
+        return direct_step(b);
     last = k->axis[plan_last_axis(b->node->over)].extent;
     for (step = PANEL_STEPS * e->depth; step > e->depth; step /= 2)
         if (plan_holds_step(k, b, step, dev) && b->kt > step / 2 &&
@@ -267,6 +280,8 @@ static bool set_tile(plan_kernel *k, plan_blocks *b, int m, int n,
         b->nt > most * b->mt)
         return false;
     b->step = step_of(k, b, dev);
+    b->deep = b->direct && plan_reads_squares(k, b) &&
+              plan_holds_squares(k, b, m, 2 * n, dev);
     while (!lay_out(k, b, dev) ||
            (panels && !b->direct && !plan_holds_step(k, b, b->step, dev))) {
         if (!panels || b->step == plan_engine_table[b->engine].depth)

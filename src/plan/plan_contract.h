@@ -186,6 +186,9 @@ typedef struct {
                     matrix goes on along that axis, where it is.  Or within the
                     last axis: a row of x has the first of its positions, the
                     next row those that follow */
+    bool deep; /* a message reads 16 rows of x, and of each what the engine takes
+                  twice: a step; one of y, too, where it weaves pairs of rows.
+                  Tiles whose sums leave registers for it */
     int m_whole; /* the tile counts of M's last axis, where m_in has it, a
                     multiple of so many positions, the rows of a message; what is
                     beyond its end nobody has; 0: it is one */

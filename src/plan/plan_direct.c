@@ -222,9 +222,17 @@ static bool find_slides(const plan_kernel *k, plan_blocks *b)
     return true;
 }
 
+bool plan_reads_squares(const plan_kernel *k, const plan_blocks *b)
+{
+    int row = plan_last_axis(plan_block_rows(b));
+
+    return b->x_reads.flat || !(b->m_in >> row & 1) ||
+           plan_tile_extent(k, b, row) % PLAN_SQUARE == 0;
+}
+
 void plan_give_up_reads(plan_blocks *b)
 {
-    b->direct = b->slides = false;
+    b->direct = b->slides = b->deep = false;
     b->m_whole = 0;
 }
 

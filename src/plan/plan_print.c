@@ -213,7 +213,7 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     if (p->lead)
         sd_buf_fmt(b, "after %d zeros, ", p->lead);
     if (p->direct)
-        sd_buf_fmt(b, "read by blocks%s%s, ",
+        sd_buf_fmt(b, "read by %sblocks%s%s, ", p->deep ? "deep " : "",
                    p->y_reads.across ? ", y across" : "",
                    p->slides ? ", sliding" : "");
     if (p->m_whole)

@@ -255,6 +255,8 @@ bool plan_fills_zeros(const plan_node *n);
 enum { PLAN_DIRECT_STEPS = 2 }; /* instructions' depths that a step has */
 bool plan_find_reads(const plan_kernel *k, plan_blocks *b);
 void plan_give_up_reads(plan_blocks *b);
+/* Are 16 rows of x's tile, from a multiple of 16 on, rows of one matrix? */
+bool plan_reads_squares(const plan_kernel *k, const plan_blocks *b);
 bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
                    int wide);
 /* Do positions of these axes, the last one fastest, follow each other at one

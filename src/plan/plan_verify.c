@@ -170,6 +170,7 @@ static bool reads_by_blocks(const plan_kernel *k, const plan_blocks *b)
     plan_blocks again = *b;
 
     return plan_find_reads(k, &again) && again.slides == b->slides &&
+           (!b->deep || plan_reads_squares(k, b)) &&
            again.m_whole == b->m_whole &&
            same_reads(&again.x_reads, &b->x_reads) &&
            same_reads(&again.y_reads, &b->y_reads);

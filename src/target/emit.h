@@ -103,9 +103,19 @@ typedef struct {
 } emit_wide;
 /* Blocks of a matrix in memory that a sub-group reads for its engine: 32 bytes
  * of each of 8 rows of x; a column an item of y, in words, where columns lie
- * along K (turned), or rows do not: pairs or fours of them are woven. */
+ * along K (turned), or rows do not: pairs or fours of them are woven.  Deep ones
+ * are twice that along K, of 16 rows of x: the engine takes them in parts. */
 typedef enum { EMIT_BLOCK_ROWS, EMIT_BLOCK_TURNED, EMIT_BLOCK_PAIRS,
-               EMIT_BLOCK_FOURS, EMIT_BLOCK_COUNT } emit_reads;
+               EMIT_BLOCK_FOURS, EMIT_BLOCK_DEEP_ROWS,
+               EMIT_BLOCK_DEEP_PAIRS, EMIT_BLOCK_COUNT } emit_reads;
+/* What an engine adds of such blocks to a sum: of x the upper rows or the lower
+ * ones, of both the first or the second half of K.  `slot` holds a sum where
+ * the engine has none of its own. */
+typedef struct {
+    LLVMValueRef slot, x, y;
+    int sum;
+    bool lower, second, deep_y;
+} emit_parts;
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -149,6 +159,11 @@ typedef struct {
     LLVMValueRef (*read_block)(emit *e, emit_reads what, LLVMValueRef told);
     int (*block_unit)(emit_reads what);
     unsigned (*block_shape)(emit_reads what);
+    /* Sums of deep blocks are the engine's own from when they begin, as 0, until
+     * they are taken, to their slots. */
+    void (*begin_sum)(emit *e, LLVMValueRef slot, int sum);
+    void (*add_parts)(emit *e, const emit_parts *p);
+    void (*take_sum)(emit *e, LLVMValueRef slot, int sum);
     /* Wide engines: the item's n sums, of type t, are the engine's own from when
      * they are opened, as 0, until they are taken.  sums + x * y begins and goes
      * on by itself; wait: until no more than `left` (0 or 1) that were begun go

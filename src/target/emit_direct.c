@@ -17,6 +17,7 @@
 enum { LOW, HIGH, WIDTH, HEIGHT, PITCH, COLUMN, ROW, SHAPE, WORDS };
 enum {
     BASE_OF = 64, /* bytes: where a message's matrix may begin */
+    DEEP = 2, /* times what the engine takes of K, of deep blocks */
     MOST = 16, /* messages of one operand */
     BEYOND = 1 << 24 /* a row that no matrix has */
 };
@@ -32,7 +33,8 @@ typedef struct {
     emit_operand *o;
     const plan_reads *r;
     emit_reads block;
-    int each; /* rows, or columns, of a message */
+    int each; /* rows, or columns, of a message, */
+    int deep; /* and how many times what the engine takes of K */
     int n, apart; /* messages; a square has so many */
     int64_t along; /* sub-groups that stand along it */
     LLVMValueRef at[MOST]; /* stack slots: what each is told */
@@ -43,6 +45,7 @@ typedef struct {
     reading x, y;
     LLVMValueRef im, in; /* of the sub-group, as numbers of all its items */
     LLVMValueRef word[WORDS]; /* all ones in the item that has this word */
+    int rows; /* of one instruction's sums */
     int64_t turns; /* steps along the last axis of K */
 } direct;
 
@@ -288,11 +291,11 @@ static void tell_all(direct *d, reading *w, LLVMValueRef window)
     }
 }
 
-/* Reads block i, and moves it on by what the engine takes of K. */
+/* Reads block i, and moves it on by what it has of K. */
 static LLVMValueRef read_block(direct *d, reading *w, int i)
 {
     emit *e = d->g->e;
-    int depth = plan_engine_table[d->g->b->engine].depth;
+    int depth = w->deep * plan_engine_table[d->g->b->engine].depth;
     int64_t bytes = (int64_t)sd_dtype_bytes(w->o->node->dtype);
     LLVMValueRef at = LLVMBuildLoad2(e->b, e->i32, w->at[i], ""), by;
 
@@ -320,6 +323,43 @@ static void multiply_panel(direct *d)
                                  &y[c * d->y.apart]);
 }
 
+/* What the engine takes at once of a step whose blocks are deep: y[k] is what
+ * was read for that part of K. */
+static void multiply_half(direct *d, const LLVMValueRef *x,
+                          const LLVMValueRef *y, bool second)
+{
+    emit_tile *g = d->g;
+    int columns = g->b->vectors / PLAN_SQUARE, halves = g->b->rows / d->rows;
+
+    for (int c = 0; c < columns; c++)
+        for (int h = 0; h < halves; h++) {
+            int sum = (h / 2 * columns + c) * 2 + h % 2;
+            emit_parts p = {.slot = g->acc[sum],
+                            .sum = sum,
+                            .x = x[h / 2],
+                            .y = y[c],
+                            .lower = h % 2,
+                            .second = second,
+                            .deep_y = d->y.deep > 1};
+
+            g->e->abi->add_parts(g->e, &p);
+        }
+}
+
+static void multiply_deep(direct *d)
+{
+    LLVMValueRef x[MOST], y[2][MOST];
+
+    for (int i = 0; i < d->y.n; i++)
+        y[0][i] = y[1][i] = read_block(d, &d->y, i);
+    for (int i = 0; i < d->x.n; i++)
+        x[i] = read_block(d, &d->x, i);
+    for (int i = 0; d->y.deep == 1 && i < d->y.n; i++)
+        y[1][i] = read_block(d, &d->y, i);
+    multiply_half(d, x, y[0], false);
+    multiply_half(d, x, y[1], true);
+}
+
 void emit_open_turns(emit *e, emit_loop *l, int64_t n)
 {
     LLVMValueRef to = emit_si(e, n);
@@ -344,12 +384,16 @@ static void multiply_all(direct *d)
 {
     emit *e = d->g->e;
     const plan_blocks *b = d->g->b;
+    int depth = plan_engine_table[b->engine].depth * (b->deep ? DEEP : 1);
     emit_loop step;
 
     if (d->turns > 1)
         emit_open_turns(e, &step, d->turns);
-    for (int k = 0; k < b->step; k += plan_engine_table[b->engine].depth)
-        multiply_panel(d);
+    for (int k = 0; k < b->step; k += depth)
+        if (b->deep)
+            multiply_deep(d);
+        else
+            multiply_panel(d);
     if (d->turns > 1)
         emit_close_turns(e, &step);
 }
@@ -379,22 +423,32 @@ static void slide(direct *d, LLVMValueRef by)
             d->x.at[i]);
 }
 
+static emit_reads kind_of(const plan_blocks *b, const plan_reads *r, bool y)
+{
+    bool bytes = sd_dtype_bytes(b->part) == 1;
+
+    if (!y)
+        return b->deep ? EMIT_BLOCK_DEEP_ROWS : EMIT_BLOCK_ROWS;
+    return !r->across ? EMIT_BLOCK_TURNED
+           : bytes    ? EMIT_BLOCK_FOURS
+           : b->deep  ? EMIT_BLOCK_DEEP_PAIRS
+                      : EMIT_BLOCK_PAIRS;
+}
+
 static void find_reading(direct *d, reading *w, emit_operand *o,
                          const plan_reads *r)
 {
     emit *e = d->g->e;
     const plan_blocks *b = d->g->b;
     const plan_engine_info *of = &plan_engine_table[b->engine];
-    bool y = w == &d->y, bytes = sd_dtype_bytes(o->node->dtype) == 1;
+    bool y = w == &d->y;
 
     w->o = o;
     w->r = r;
-    w->each = y ? of->n : of->m;
+    w->each = y ? of->n : b->deep ? PLAN_SQUARE : of->m;
     w->along = y ? b->along_n : b->along_m;
-    w->block = !y           ? EMIT_BLOCK_ROWS
-               : !r->across ? EMIT_BLOCK_TURNED
-               : bytes      ? EMIT_BLOCK_FOURS
-                            : EMIT_BLOCK_PAIRS;
+    w->block = kind_of(b, r, y);
+    w->deep = w->block >= EMIT_BLOCK_DEEP_ROWS ? DEEP : 1;
     w->n = (y ? b->vectors : b->rows) / w->each;
     w->apart = PLAN_SQUARE / w->each;
     assert(w->n <= MOST);
@@ -420,10 +474,13 @@ void emit_run_direct(emit_tile *g)
         slides = e->k->axis[last].extent / row;
     d.im = e->abi->uniform(e, g->im);
     d.in = e->abi->uniform(e, g->in);
+    d.rows = plan_engine_table[b->engine].m;
     find_words(&d);
     find_reading(&d, &d.x, &g->x, &b->x_reads);
     find_reading(&d, &d.y, &g->y, &b->y_reads);
     by = find_slide(&d);
+    for (int i = 0; b->deep && i < g->nacc; i++)
+        e->abi->begin_sum(e, g->acc[i], i);
     emit_open_turns(e, &window, b->kt / row / slides);
     tell_all(&d, &d.x, window.at);
     tell_all(&d, &d.y, window.at);
@@ -435,4 +492,6 @@ void emit_run_direct(emit_tile *g)
         emit_close_turns(e, &kx);
     }
     emit_close_turns(e, &window);
+    for (int i = 0; b->deep && i < g->nacc; i++)
+        e->abi->take_sum(e, g->acc[i], i);
 }

@@ -143,11 +143,12 @@ static unsigned block_shape(emit_reads what)
 
 static LLVMValueRef read_block(emit *e, emit_reads what, LLVMValueRef told)
 {
-    unsigned bits = what == EMIT_BLOCK_ROWS ? 16 : 32;
+    unsigned bits = what == EMIT_BLOCK_ROWS ? 16 : 32,
+             n = what < EMIT_BLOCK_DEEP_ROWS ? ROWS : 2 * ROWS;
     LLVMTypeRef part = LLVMIntTypeInContext(e->cx, bits);
 
     return emit_builtin(e, target_block[what].name, "convergent",
-                        LLVMVectorType(part, ROWS), &told, 1);
+                        LLVMVectorType(part, n), &told, 1);
 }
 
 /* Columns by columns, of each the upper rows and the lower ones. */
@@ -204,6 +205,9 @@ static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
                              .read_block = read_block,
                              .block_unit = block_unit,
                              .block_shape = block_shape,
+                             .begin_sum = target_begin_sum,
+                             .add_parts = target_add_parts,
+                             .take_sum = target_take_sum,
                              .multiply = multiply,
                              .place = place,
                              .beside = beside,

@@ -17,6 +17,16 @@ typedef struct {
 } target_block_info;
 extern const target_block_info target_block[EMIT_BLOCK_COUNT];
 
+/* f gets a body: text, which gives $0, or nothing, and is given arguments as $1
+ * and $2. */
+enum { TARGET_BODY_ARGS = 2 };
+void target_write_body(LLVMContextRef cx, LLVMValueRef f, const char *text);
+/* Sums of deep blocks: the functions of the ABI, and what becomes of them
+ * (target_visa_sums.c). */
+void target_begin_sum(emit *e, LLVMValueRef slot, int sum);
+void target_add_parts(emit *e, const emit_parts *p);
+void target_take_sum(emit *e, LLVMValueRef slot, int sum);
+void target_write_sums(LLVMModuleRef m, LLVMContextRef cx);
 /* Bodies of the functions of messages that the module calls, for a device that
  * takes assembly. */
 void target_write_assembly(LLVMModuleRef m, LLVMContextRef cx,

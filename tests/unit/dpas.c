@@ -7,6 +7,7 @@ typedef short short8 __attribute__((ext_vector_type(8)));
 typedef unsigned short ushort8 __attribute__((ext_vector_type(8)));
 typedef int int8 __attribute__((ext_vector_type(8)));
 typedef unsigned uint8 __attribute__((ext_vector_type(8)));
+typedef unsigned uint16 __attribute__((ext_vector_type(16)));
 typedef float float8 __attribute__((ext_vector_type(8)));
 
 #define MADE __attribute__((overloadable, always_inline))
@@ -80,6 +81,49 @@ ENGINE(intel_sub_group_i8_i8_matrix_mad_k32, short8, int8, int8, int8, 1, of_s8)
 ENGINE(intel_sub_group_u8_u8_matrix_mad_k32, ushort8, uint8, uint8, int8, 1,
        of_u8)
 
+/* Deep blocks: a sum lies in its slot.  Of x an item has two rows a word, 8 of
+ * the first half of K above 8 of these, then those of the second half; part
+ * counts in fours of words.  From 4 on y's second 8 words are asked for. */
+typedef union {
+    uint16 all;
+    short8 rows[4];
+    int8 words[2];
+} parts;
+
+#define BEGIN(type, ACC) \
+    void sundog_begin_##type(unsigned long slot, unsigned sum) \
+    { \
+        *(ACC *)slot = (ACC)0; \
+    } \
+    ACC sundog_take_##type(unsigned long slot, unsigned sum) \
+    { \
+        return *(ACC *)slot; \
+    }
+BEGIN(f, float8)
+BEGIN(d, int8)
+
+#define ADD(type, ACC, X, Y, engine) \
+    void sundog_add_##type(unsigned long slot, uint16 x, uint8 y, \
+                           unsigned sum, unsigned part) \
+    { \
+        parts p = {x}; \
+        ACC *acc = (ACC *)slot; \
+        *acc = engine((X)p.rows[part % 4], (Y)y, *acc); \
+    }
+#define ADD_DEEP(type, ACC, engine) \
+    ADD(type, ACC, short8, int8, engine) \
+    void sundog_add_##type##_deep(unsigned long slot, uint16 x, uint16 y, \
+                                  unsigned sum, unsigned part) \
+    { \
+        parts p = {x}, q = {y}; \
+        ACC *acc = (ACC *)slot; \
+        *acc = engine(p.rows[part % 4], q.words[part / 4], *acc); \
+    }
+ADD_DEEP(bf, float8, intel_sub_group_bf16_bf16_matrix_mad_k16)
+ADD_DEEP(hf, float8, intel_sub_group_f16_f16_matrix_mad_k16)
+ADD(s8, int8, short8, int8, intel_sub_group_i8_i8_matrix_mad_k32)
+ADD(u8, int8, ushort8, uint8, intel_sub_group_u8_u8_matrix_mad_k32)
+
 /* Blocks of local memory: 8 numbers of each item. */
 unsigned __attribute__((overloadable)) get_sub_group_local_id(void);
 unsigned __attribute__((overloadable)) get_max_sub_group_size(void);
@@ -136,13 +180,13 @@ static int is_taken(const message *m, int unit)
     ((r) >= 0 && (r) <= m.height && (byte) >= 0 && (byte) <= m.width \
          ? *(GLOBAL number *)(m.base + (long)(r) * (m.pitch + 1) + (byte)) \
          : (number)0)
-#define EACH(unit, element) \
+#define EACH(n, unit, element) \
     int item = (int)get_sub_group_local_id(); \
-    for (int i = 0; i < 8 * (int)get_work_dim(); i++) \
+    for (int i = 0; i < n * (int)get_work_dim(); i++) \
         v[i] = is_taken(&m, unit) ? element : -1; \
     return v;
 
-#define MESSAGE(name, type, shape, unit, element) \
+#define MESSAGE(name, type, n, shape, unit, element) \
     type sundog_block_##name(int told) \
     { \
         message m = read_told(told); \
@@ -150,7 +194,7 @@ static int is_taken(const message *m, int unit)
 \
         if (word_of(told, 7) != shape) \
             m.base = 1; \
-        EACH(unit, element) \
+        EACH(n, unit, element) \
     }
 #define PAIR(i) \
     ((unsigned)PART(m.row + 2 * i, 2 * (m.column + item), unsigned short) | \
@@ -158,9 +202,16 @@ static int is_taken(const message *m, int unit)
          << 16)
 #define BYTE(r) ((unsigned)PART(m.row + r, m.column + item, unsigned char))
 
-MESSAGE(rows, short8, 0x070f, 2, PART(m.row + i, 2 * (m.column + item), short))
-MESSAGE(turned, int8, 0x0f07, 4, PART(m.row + item, 4 * (m.column + i), int))
-MESSAGE(pairs, int8, 0x0f0f, 2, (int)PAIR(i))
-MESSAGE(fours, int8, 0x1f0f, 1,
+MESSAGE(rows, short8, 8, 0x070f, 2,
+        PART(m.row + i, 2 * (m.column + item), short))
+MESSAGE(turned, int8, 8, 0x0f07, 4, PART(m.row + item, 4 * (m.column + i), int))
+MESSAGE(pairs, int8, 8, 0x0f0f, 2, (int)PAIR(i))
+MESSAGE(fours, int8, 8, 0x1f0f, 1,
         (int)(BYTE(4 * i) | BYTE(4 * i + 1) << 8 | BYTE(4 * i + 2) << 16 |
               BYTE(4 * i + 3) << 24))
+#define ROW(i, below) \
+    ((unsigned)(unsigned short)PART(m.row + (i) % 8 * 2 + below, \
+                                    2 * (m.column + (i) / 8 * 16 + item), \
+                                    unsigned short))
+MESSAGE(deep_rows, uint16, 16, 0x10f0f, 2, ROW(i, 0) | ROW(i, 1) << 16)
+MESSAGE(deep_pairs, uint16, 16, 0x1f0f, 2, PAIR(i))

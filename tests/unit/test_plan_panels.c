@@ -64,15 +64,16 @@ static void steps_are_full(void **state)
         bool x, y, zeros, direct; /* direct: where blocks are read, */
         int whole;                /* rows of so many at a time */
         bool window;              /* not direct: x is copied once for it */
-    } want[] = {{product, true, true, false, true, 0, false},
-                {narrowed, false, true, false, false, 0, false},
-                {scaled, true, true, false, true, 0, false},
-                {window, true, true, true, true, 0, true},
-                {short_rows, true, true, true, true, 8, true},
-                {shorter_rows, true, true, true, false, 0, true},
-                {no_padding, true, true, false, true, 8, true},
-                {groups, true, true, true, true, 0, true},
-                {uneven, false, true, false, false, 0, false}};
+        bool deep; /* direct: by blocks of 16 rows and two depths */
+    } want[] = {{product, true, true, false, true, 0, false, true},
+                {narrowed, false, true, false, false, 0, false, false},
+                {scaled, true, true, false, true, 0, false, true},
+                {window, true, true, true, true, 0, true, false},
+                {short_rows, true, true, true, true, 8, true, true},
+                {shorter_rows, true, true, true, false, 0, true, false},
+                {no_padding, true, true, false, true, 8, true, true},
+                {groups, true, true, true, true, 0, true, false},
+                {uneven, false, true, false, false, 0, false, false}};
     static const char *const device[] = {"cl:pvc", "cl:dg2-g10"};
 
     (void)state;
@@ -86,6 +87,7 @@ static void steps_are_full(void **state)
             assert_int_equal(b->direct, want[i].direct && !d);
             assert_int_equal(b->slides,
                              b->direct && (want[i].zeros || want[i].whole));
+            assert_int_equal(b->deep, b->direct && want[i].deep);
             assert_int_equal(b->m_whole, b->direct ? want[i].whole : 0);
             if (!b->direct) {
                 assert_int_equal(b->window, want[i].window);
@@ -131,6 +133,11 @@ static void rows_as_they_are(plan *p)
     blocks_of(p)->m_whole = 0;
 }
 
+static void deep_rows_of_24(plan *p)
+{
+    blocks_of(p)->deep = true;
+}
+
 static void no_slides(plan *p)
 {
     blocks_of(p)->slides = false;
@@ -150,6 +157,8 @@ static void broken_ones_are_refused(void **state)
     want_broken(product, "cl:pvc", another_pitch,
                 "an operand that blocks do not read");
     want_broken(short_rows, "cl:pvc", rows_as_they_are,
+                "an operand that blocks do not read");
+    want_broken(window, "cl:pvc", deep_rows_of_24,
                 "an operand that blocks do not read");
     want_broken(window, "cl:pvc", no_slides,
                 "an operand that blocks do not read");

@@ -212,9 +212,9 @@ void xpu_cuda_drop_pieces(xpu_cuda *v, xpu_module *m, bool ours)
 /* Conditions are told by a kernel.  The driver's own compiler knows the
  * function that does it. */
 #define TELL \
-    "{ .param .b64 c; .param .b32 v;\n" \
-    "st.param.b64 [c], %d1; st.param.b32 [v], %r1;\n" \
-    "call.uni cudaGraphSetConditional, (c, v); }\n" \
+    "{ .param .b64 handle; .param .b32 value;\n" \
+    "st.param.b64 [handle], %d1; st.param.b32 [value], %r1;\n" \
+    "call.uni cudaGraphSetConditional, (handle, value); }\n" \
     "ret;\n}\n"
 static const char tellers[] =
     ".version 8.0\n.target sm_80\n.address_size 64\n"

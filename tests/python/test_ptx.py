@@ -1,5 +1,6 @@
 """What CUDA GPUs would get: assembled, never run here."""
 import os
+import re
 import subprocess
 import sys
 
@@ -14,3 +15,20 @@ def test_ptxas_takes_what_programs_become():
     for chip in "sm_80", "sm_90", "sm_100":
         assert f"{chip}: " in done.stdout
     assert done.stdout.count(" kernels, 0 with spills") == 3, done.stdout
+
+
+def test_ptxas_takes_the_runtimes_own_kernels(tmp_path):
+    """Their text is written by hand, and what the driver does not take of it is done
+    without: loops of graphs came back to the host for want of another name."""
+    sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
+    import ptx
+    with open(os.path.join(TOP, "build/release/libsundog.so"), "rb") as f:
+        texts = re.findall(rb"\.version [^\0]*\.entry sundog_[^\0]*", f.read())
+    names = [n for t in texts for n in re.findall(rb"\.entry (\w+)", t)]
+    assert {b"sundog_turn", b"sundog_branch", b"sundog_read1", b"sundog_meet"} <= set(names)
+    for i, text in enumerate(texts):
+        (tmp_path / f"{i}.ptx").write_bytes(text)
+        for chip in "sm_80", "sm_90", "sm_100":
+            done = subprocess.run([ptx.find_ptxas(), "-c", "-arch=" + chip, "-o", os.devnull,
+                                   str(tmp_path / f"{i}.ptx")], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr

@@ -258,16 +258,22 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     return NULL;
 }
 
-/* Rows that are kept: all passes take them in one step. */
+/* Rows that are kept: all passes along them take them in one step.  A pass that
+ * stores what a row comes to is along no axis. */
 static sd_status check_kept(const plan_kernel *k)
 {
-    const plan_axis *x = &k->axis[plan_lane_of(k)];
+    int lane = plan_lane_of(k);
+    const plan_axis *x = &k->axis[lane];
 
-    for (int i = 0; i < k->npass; i++)
-        if (x->outer || k->pass[i].how != PLAN_LANES_VECTOR ||
-            k->pass[i].vectors * (int64_t)k->items != x->extent)
+    for (int i = 0; i < k->npass; i++) {
+        const plan_pass *p = &k->pass[i];
+
+        if (x->outer || (k->stage[p->stage].axes >> lane & 1 &&
+                         (p->how != PLAN_LANES_VECTOR ||
+                          p->vectors * (int64_t)k->items != x->extent)))
             return plan_bad(k, NULL,
                             "a row that is kept, and of several steps");
+    }
     return NULL;
 }
 

@@ -235,7 +235,8 @@ static void print_device(const char *what, const device_desc *d)
            what, d->name, d->units, d->lanes, d->group, d->local_bytes,
            d->features & DEVICE_HAS_F64 ? ", f64" : "",
            d->libs & DEVICE_LIB_ONEDNN ? ", oneDNN" : "",
-           d->libs & DEVICE_LIB_LAPACK ? ", LAPACK" : "",
+           d->libs & DEVICE_LIB_LAPACK && d->kind == DEVICE_HOST ? ", LAPACK"
+                                                                 : "",
            *d->driver ? ", " : "", d->driver);
 }
 

@@ -79,7 +79,7 @@ typedef enum {
 } device_feature;
 typedef enum {
     DEVICE_LIB_ONEDNN = 1,
-    DEVICE_LIB_LAPACK = 2,
+    DEVICE_LIB_LAPACK = 2, /* CUDA: cuSOLVER, of large matrices */
     DEVICE_LIB_BYTES = 4 /* oneDNN's sums of products of s8 are exact here */
 } device_lib;
 

@@ -39,9 +39,11 @@ const libcall_info libcall_table[LIBCALL_COUNT] = {
 #include "libcall.def"
 };
 
-const char *libcall_library(const libcall *c)
+const char *libcall_library(const libcall *c, device_kind on)
 {
-    return libcall_table[c->op].lib == DEVICE_LIB_ONEDNN ? "oneDNN" : "LAPACK";
+    if (libcall_table[c->op].lib == DEVICE_LIB_ONEDNN)
+        return "oneDNN";
+    return on == DEVICE_CUDA ? "cuSOLVER" : "LAPACK";
 }
 
 /* ---- values ---- */

@@ -55,7 +55,8 @@ typedef struct {
     const char *target; /* of the custom-call; NULL: the program's */
 } libcall_info;
 extern const libcall_info libcall_table[LIBCALL_COUNT];
-const char *libcall_library(const libcall *c); /* "oneDNN" */
+/* "oneDNN": what does it on such a device. */
+const char *libcall_library(const libcall *c, device_kind on);
 
 /* The value of the field of that name, a REAL's bits; 0: it has none. */
 int64_t libcall_field(const libcall *c, const char *name, size_t len);

@@ -112,6 +112,52 @@ int hlo_linalg_batch(const hlo_inst *in)
     return row && in->narg ? in->arg[0]->shape->rank - (len - 1) : 0;
 }
 
+/* ---- libraries ---- */
+
+/* The calls that cuSOLVER does one matrix after the other: from how many rows
+ * and columns on it is quicker than groups of work items, and for how many rows
+ * one matrix more than one may follow (an H200: eigh of 128 rows takes it 1.5
+ * ms, a group 5.7, which other groups do not lengthen). */
+static const struct {
+    hlo_linalg_id id;
+    int64_t largest, least; /* of the two sides */
+    int64_t rows;
+} of_cusolver[] = {
+    {HLO_LA_EIGH, 48, 48, 32},
+    {HLO_LA_SVD, 160, 160, 32},
+    {HLO_LA_CHOLESKY, 65, 65, 128},
+    {HLO_LA_TRIANGULAR_SOLVE, 65, 65, 128},
+    {HLO_LA_LU, 65, 16, 128},
+    {HLO_LA_QR, 65, 16, 128},
+    {HLO_LA_HOUSEHOLDER_PRODUCT, 65, 16, 128},
+};
+/* Of one right side groups of ours are quicker from so many rows on. */
+enum { MOST_ROWS_OF_ONE = 512 };
+/* Matrices of more elements have sizes that its older functions do not take. */
+enum { MOST_ELEMENTS = INT32_MAX / 4 };
+
+static bool fits_cusolver(const hlo_linalg *c)
+{
+    int64_t m = c->m ? c->m : c->n, rows = SD_MAX(m, c->n);
+
+    for (size_t i = 0; i < SD_COUNTOF(of_cusolver); i++)
+        if (of_cusolver[i].id == c->id)
+            return rows >= of_cusolver[i].largest &&
+                   SD_MIN(m, c->n) >= of_cusolver[i].least &&
+                   c->batch <= SD_MAX(rows / of_cusolver[i].rows, 1) &&
+                   m <= MOST_ELEMENTS / c->n &&
+                   (!c->q || SD_MIN(c->p, c->q) > 1 ||
+                    rows <= MOST_ROWS_OF_ONE) &&
+                   c->p <= MOST_ELEMENTS / SD_MAX(c->q, 1);
+    return false;
+}
+
+bool hlo_linalg_has_library(const device_desc *dev, const hlo_linalg *c)
+{
+    return dev->libs & DEVICE_LIB_LAPACK && hlo_linalg_has_code(c->type) &&
+           (dev->kind != DEVICE_CUDA || fits_cusolver(c));
+}
+
 /* ---- operands ---- */
 
 static sd_status read_attrs(reading *r)

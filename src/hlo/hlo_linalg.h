@@ -4,6 +4,7 @@
 #ifndef HLO_LINALG_H
 #define HLO_LINALG_H
 
+#include "device_desc.h"
 #include "hlo.h"
 
 typedef enum {
@@ -43,6 +44,9 @@ bool hlo_is_linalg_name(const char *target);
 int hlo_linalg_batch(const hlo_inst *in);
 /* The device function that computes it; false: there is none. */
 bool hlo_call_linalg(const hlo_inst *in, hlo_call *out);
+/* May it be a library's of the device?  On the host plan says which of them are
+ * worth it. */
+bool hlo_linalg_has_library(const device_desc *dev, const hlo_linalg *c);
 /* A call with the results that its row promises; attr in the row's order. */
 hlo_inst *hlo_make_linalg(hlo_at p, hlo_linalg_id id, const int64_t *attr,
                           int narg, hlo_inst *const *arg);

@@ -12,13 +12,25 @@
 enum { MOST_ROWS_HOST = 160, MOST_ROWS = 64 };
 
 /* n: the extent whose cube is the work. */
-static bool is_call(const device_desc *dev, sd_dtype t, int64_t n)
+static bool is_call(const device_desc *dev, const hlo_linalg *c, int64_t n)
 {
-    if (sd_dtype_part(t) == SD_F64 && !(dev->features & DEVICE_HAS_F64))
+    if (sd_dtype_part(c->type) == SD_F64 && !(dev->features & DEVICE_HAS_F64))
         return false;
-    if (dev->libs & DEVICE_LIB_LAPACK) /* plan hands it the large ones */
+    if (hlo_linalg_has_library(dev, c)) /* plan hands it the large ones */
         return true;
     return n <= (dev->kind == DEVICE_HOST ? MOST_ROWS_HOST : MOST_ROWS);
+}
+
+/* The call that it would be, of matrices of shape s. */
+static hlo_linalg call_of(hlo_linalg_id id, const sd_shape *s)
+{
+    int64_t m = s->dim[s->rank - 2], n = s->dim[s->rank - 1];
+
+    return (hlo_linalg){.id = id,
+                        .type = pass_is_narrow(s->dtype) ? SD_F32 : s->dtype,
+                        .batch = sd_shape_count(s) / (m * n),
+                        .m = m,
+                        .n = n};
 }
 
 /* ---- operations that become calls ---- */
@@ -28,9 +40,13 @@ static hlo_inst *call_cholesky(hlo_inst *in, const device_desc *dev)
     hlo_at p = pass_at(in);
     const sd_shape *s = in->shape;
     int64_t attr[] = {in->u.linalg.lower, 0};
+    hlo_linalg c;
     hlo_inst *x;
 
-    if (sd_shape_count(s) == 0 || !is_call(dev, s->dtype, s->dim[s->rank - 1]))
+    if (sd_shape_count(s) == 0)
+        return NULL;
+    c = call_of(HLO_LA_CHOLESKY, s);
+    if (!is_call(dev, &c, c.n))
         return NULL;
     x = pass_widened(p, in->arg[0]);
     return pass_convert(p, s->dtype,
@@ -43,12 +59,15 @@ static hlo_inst *call_solve(hlo_inst *in, const device_desc *dev)
     const sd_shape *s = in->shape, *a = in->arg[0]->shape;
     int64_t attr[] = {in->u.linalg.left, in->u.linalg.lower, in->u.linalg.unit,
                       in->u.linalg.trans};
+    hlo_linalg c;
     hlo_inst *x[2];
 
-    if (sd_shape_count(s) == 0 ||
-        !is_call(dev, s->dtype,
-                 SD_MAX(a->dim[a->rank - 1], s->dim[s->rank - 1])) ||
-        !is_call(dev, s->dtype, s->dim[s->rank - 2]))
+    if (sd_shape_count(s) == 0)
+        return NULL;
+    c = call_of(HLO_LA_TRIANGULAR_SOLVE, a);
+    c.p = s->dim[s->rank - 2];
+    c.q = s->dim[s->rank - 1];
+    if (!is_call(dev, &c, SD_MAX(c.n, SD_MAX(c.p, c.q))))
         return NULL;
     x[0] = pass_widened(p, in->arg[0]);
     x[1] = pass_widened(p, in->arg[1]);
@@ -71,17 +90,18 @@ static bool is_stack(const sd_shape *s)
            hlo_linalg_has_code(s->dtype);
 }
 
-static bool is_small(const device_desc *dev, const sd_shape *s)
+static bool stays(const device_desc *dev, hlo_linalg_id id, const sd_shape *s)
 {
-    return is_call(dev, s->dtype,
-                   SD_MAX(s->dim[s->rank - 1], s->dim[s->rank - 2]));
+    hlo_linalg c = call_of(id, s);
+
+    return is_call(dev, &c, SD_MAX(c.m, c.n));
 }
 
 static hlo_inst *call_qr(hlo_inst *in, const device_desc *dev)
 {
     const sd_shape *s = in->narg == 1 ? in->arg[0]->shape : NULL;
 
-    if (!s || !is_stack(s) || !is_small(dev, s))
+    if (!s || !is_stack(s) || !stays(dev, HLO_LA_QR, s))
         return NULL;
     return if_declared(
         hlo_make_linalg(pass_at(in), HLO_LA_QR, NULL, 1, in->arg), in);
@@ -92,7 +112,7 @@ static hlo_inst *call_product(hlo_inst *in, const device_desc *dev)
     const sd_shape *s = in->narg == 2 ? in->arg[0]->shape : NULL, *t;
     bool fits;
 
-    if (!s || !is_stack(s) || !is_small(dev, s))
+    if (!s || !is_stack(s) || !stays(dev, HLO_LA_HOUSEHOLDER_PRODUCT, s))
         return NULL;
     t = in->arg[1]->shape;
     fits = sd_shape_is_array(t) && t->rank == s->rank - 1 &&
@@ -210,7 +230,7 @@ static hlo_inst *lower_call(hlo_inst *in, const device_desc *dev)
         return widen_call(in, &c, n);
     /* a function of ours would be one work item's for each matrix */
     if (c.id == HLO_LA_LU && dev->kind != DEVICE_HOST &&
-        !is_small(dev, in->arg[0]->shape))
+        !stays(dev, HLO_LA_LU, in->arg[0]->shape))
         return matrix_lu(in);
     return NULL;
 }

@@ -1,6 +1,7 @@
-/* Linear algebra as calls of LAPACK.  Its custom-calls (hlo_linalg.def) stay
- * as they are and get a libcall; those that stay without one become kernels of
- * a device function each, which is quicker for thousands of small matrices. */
+/* Linear algebra as calls of LAPACK, or on CUDA of cuSOLVER.  Its custom-calls
+ * (hlo_linalg.def) stay as they are and get a libcall; those that stay without
+ * one become kernels of a device function each, which is quicker for thousands
+ * of small matrices. */
 #include "hlo_linalg.h"
 #include "plan_library.h"
 
@@ -52,11 +53,14 @@ static libcall call_of(const hlo_linalg *c)
  * ones go side by side through vectors.  A matrix has many Schur forms: which
  * one comes out shall depend neither on its size nor on its batch, and people
  * compare it with SciPy's. */
-static bool is_worth_it(const hlo_inst *in, const hlo_linalg *c)
+static bool is_worth_it(const hlo_inst *in, const hlo_linalg *c,
+                        const device_desc *dev)
 {
     int64_t m = SD_MAX(SD_MAX(c->m, c->n), SD_MAX(c->p, c->q));
     hlo_call ours;
 
+    if (dev->kind != DEVICE_HOST)
+        return true;
     if (hlo_device_call(in, &ours) && ours.small)
         return false;
     return m >= LEAST_SIDE || c->id == HLO_LA_SCHUR;
@@ -69,8 +73,8 @@ bool plan_library_lapack(hlo_inst *in, const device_desc *dev)
     hlo_linalg c;
     libcall call;
 
-    if (!(dev->libs & DEVICE_LIB_LAPACK) || !hlo_linalg_read(in, &c) ||
-        !hlo_linalg_has_code(c.type) || !is_worth_it(in, &c))
+    if (!hlo_linalg_read(in, &c) || !hlo_linalg_has_library(dev, &c) ||
+        !is_worth_it(in, &c, dev))
         return false;
     call = call_of(&c);
     if (call.op == LIBCALL_COUNT)

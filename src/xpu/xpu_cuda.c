@@ -328,6 +328,7 @@ static void cuda_close(xpu_device *d)
     for (int i = 0; i < 2; i++)
         xpu_cuda_stage_finish(v, &v->stage[i], ours);
     xpu_cuda_free_events(v, ours);
+    xpu_cusolver_close(v, ours);
     if (ours) {
         xpu_cuda_close_meeting(v);
         for (int q = 0; q < XPU_QUEUE_COUNT; q++)
@@ -364,6 +365,7 @@ static const xpu_device_ops cuda_ops = {
     .begin = cuda_begin,
     .launch = cuda_launch,
     .replay = xpu_cuda_replay,
+    .libcall = xpu_cusolver_run,
     .peek = cuda_peek,
     .card = cuda_card,
     .lend = xpu_cuda_lend,
@@ -519,6 +521,7 @@ static void driver_close(void *driver)
     xpu_cuda_driver *d = driver;
 
     pthread_mutex_destroy(&d->linker.lock);
+    free(d->solver);
     free(d);
 }
 
@@ -530,7 +533,8 @@ sd_status xpu_cuda_open(xpu_client *c, const sd_options *opt, bool chosen)
     (void)chosen; /* all that the driver shows are GPUs */
     if (!d)
         return sd_no_memory(sizeof *d);
-    if ((st = xpu_cuda_find(d, opt))) {
+    if ((st = xpu_cuda_find(d, opt)) ||
+        (sd_opt_bool(opt, SD_OPT_LIBRARIES) && (st = xpu_cusolver_find(d)))) {
         free(d);
         return st;
     }

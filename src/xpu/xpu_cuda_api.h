@@ -208,6 +208,10 @@ typedef struct {
     bool looked, found;
 } xpu_cuda_linker;
 
+/* cuSOLVER: xpu_cusolver.h. */
+typedef struct xpu_cusolver xpu_cusolver;
+typedef struct xpu_cusolver_room xpu_cusolver_room;
+
 /* The driver: what the devices of a client share. */
 typedef struct {
     xpu_cuda_api api;
@@ -216,6 +220,7 @@ typedef struct {
     int ndev;          /* that it shows */
     pid_t process;     /* that opened it: no fork takes a context along */
     xpu_cuda_linker linker;
+    xpu_cusolver *solver; /* NULL: it is not there, or not wanted */
 } xpu_cuda_driver;
 
 /* A way of pageable memory through pinned: xpu_cuda_stage.c. */
@@ -285,6 +290,7 @@ typedef struct {
     xpu_cuda_loops loops;
     xpu_cuda_reader reader;
     xpu_cuda_meeting meeting;
+    xpu_cusolver_room *solver; /* NULL: no call so far */
     _Atomic int64_t nodes;   /* of all graphs */
     _Atomic cu_result fault; /* what turned the device off */
     const char *_Atomic culprit; /* the call that told */
@@ -354,6 +360,12 @@ sd_status xpu_cuda_meet(xpu_device *d, const xpu_meeting *m);
 sd_status xpu_cuda_open_meeting(xpu_cuda *v);
 void xpu_cuda_close_meeting(const xpu_cuda *v);
 void xpu_cuda_drop_reader(const xpu_cuda *v);
+
+/* cuSOLVER: xpu_cusolver.c; what find found is freed with free. */
+sd_status xpu_cusolver_find(xpu_cuda_driver *d);
+const char *xpu_cusolver_version(const xpu_cusolver *l);
+sd_status xpu_cusolver_run(xpu_device *d, const thunk *t, void *const *ptr);
+void xpu_cusolver_close(xpu_cuda *v, bool ours); /* entered, if ours */
 
 /* Bytes of a group that need not be asked for in the launch. */
 #define XPU_CUDA_STATIC_SHARED (48u << 10)

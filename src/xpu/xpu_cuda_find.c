@@ -189,9 +189,11 @@ sd_status xpu_cuda_describe(xpu_cuda *v, device_desc *out, int64_t *memory)
     out->units = SD_MAX(f.units, 1);
     out->cache_bytes = (size_t)f.cache;
     out->local_most = SD_MIN(out->local_most, (size_t)f.shared);
-    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d, %s",
+    out->libs = v->driver->solver ? DEVICE_LIB_LAPACK : 0;
+    snprintf(out->driver, sizeof out->driver, "CUDA %d.%d, %s%s%s",
              v->driver->version / 1000 % 1000, v->driver->version % 1000 / 10,
-             f.name);
+             f.name, out->libs ? ", " : "",
+             out->libs ? xpu_cusolver_version(v->driver->solver) : "");
     *memory = (int64_t)SD_MIN(f.bytes, (size_t)MOST_BYTES);
     return NULL;
 }

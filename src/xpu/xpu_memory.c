@@ -393,3 +393,12 @@ void xpu_device_clear_stats(xpu_device *d)
     c->stat.largest = 0;
     pthread_mutex_unlock(&c->lock);
 }
+
+void xpu_memory_give_back(xpu_device *d, xpu_memory mem)
+{
+    xpu_cache *c = cache_of(d, mem);
+
+    pthread_mutex_lock(&c->lock);
+    trim(c, 0);
+    pthread_mutex_unlock(&c->lock);
+}

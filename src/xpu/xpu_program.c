@@ -48,7 +48,7 @@ static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
                             "the program calls %s (%s), which is not there: "
                             "install it, or compile without "
                             "(SUNDOG_LIBRARIES=0)",
-                            libcall_library(t->call),
+                            libcall_library(t->call, d->desc.kind),
                             libcall_table[t->call->op].name);
         for (int k = 0; k < t->nseq; k++)
             if ((st = check_seq(x, &t->seq[k])))

@@ -2,6 +2,7 @@
  * what the runtime's own kernels do, which have no code here. */
 #include "fake_cuda.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -120,6 +121,75 @@ static void meet(void **slot, long first, long last, void *scratch)
             usleep(10);
 }
 
+/* ---- around cuSOLVER's routines, of f32 ---- */
+
+static void clear(void **slot, long first, long last, void *scratch)
+{
+    (void)first, (void)last, (void)scratch;
+    memset(slot[0], 0, 8);
+}
+
+static void check(void **slot, long first, long last, void *scratch)
+{
+    const float *p = slot[0];
+
+    (void)first, (void)last, (void)scratch;
+    for (size_t i = 0; i < (uintptr_t)slot[1]; i++)
+        if (!isfinite(p[i]))
+            ((uint32_t *)slot[3])[1] = 1;
+}
+
+static void spoil(void **slot, long first, long last, void *scratch)
+{
+    float *p = slot[0];
+
+    (void)first, (void)last, (void)scratch;
+    if (*(uint64_t *)slot[3] & (uintptr_t)slot[4])
+        for (size_t i = 0; i < (uintptr_t)slot[1]; i++)
+            p[i] = NAN;
+}
+
+static void halve(void **slot, long first, long last, void *scratch)
+{
+    float *p = slot[0];
+    size_t n = (uintptr_t)slot[1];
+
+    (void)first, (void)last, (void)scratch;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            if (slot[3] ? j > i : j < i)
+                p[i * n + j] = 0;
+}
+
+static void compare(void **slot, long first, long last, void *scratch)
+{
+    const float *p = slot[0];
+    size_t n = (uintptr_t)slot[1];
+    double limit;
+
+    (void)first, (void)last, (void)scratch;
+    memcpy(&limit, &slot[5], sizeof limit);
+    for (size_t i = 0; i < n * n; i++)
+        if (!(fabs(p[i] - (i % (n + 1) == 0)) <= limit))
+            ((uint32_t *)slot[4])[1] = 1;
+}
+
+static void exchange(void **slot, long first, long last, void *scratch)
+{
+    const int64_t *from = slot[0];
+    int32_t *pivot = slot[3], *order = slot[4];
+
+    (void)first, (void)last, (void)scratch;
+    for (int32_t i = 0; i < (intptr_t)slot[2]; i++)
+        order[i] = i;
+    for (int32_t i = 0; i < (intptr_t)slot[1]; i++) {
+        int32_t other = pivot[i] = (int32_t)(from[i] - 1), was = order[i];
+
+        order[i] = order[other];
+        order[other] = was;
+    }
+}
+
 /* x[n], y[n], a, n by value: y = a * x. */
 static void scale(void **slot, long first, long last, void *scratch)
 {
@@ -138,10 +208,19 @@ cu_result cuModuleGetFunction(cu_function *out, cu_module m, const char *name)
     static const struct {
         const char *name;
         fake_kernel *fn;
-    } own[] = {{"scale", scale},          {"sundog_turn", turn},
-               {"sundog_branch", branch}, {"sundog_read1", read1},
-               {"sundog_read4", read4},   {"sundog_read16", read16},
-               {"sundog_meet", meet}};
+    } own[] = {{"scale", scale},
+               {"sundog_turn", turn},
+               {"sundog_branch", branch},
+               {"sundog_read1", read1},
+               {"sundog_read4", read4},
+               {"sundog_read16", read16},
+               {"sundog_meet", meet},
+               {"sundog_clear", clear},
+               {"sundog_check", check},
+               {"sundog_spoil", spoil},
+               {"sundog_halve", halve},
+               {"sundog_compare", compare},
+               {"sundog_exchange", exchange}};
     fake_kernel *fn =
         fake_find_kernel(name, fake_is.any_kernel ? fake_nothing : NULL);
     cu_result err = fake_trouble_in(NULL);

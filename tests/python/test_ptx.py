@@ -25,7 +25,7 @@ def test_ptxas_takes_the_runtimes_own_kernels(tmp_path):
     with open(os.path.join(TOP, "build/release/libsundog.so"), "rb") as f:
         texts = re.findall(rb"\.version [^\0]*\.entry sundog_[^\0]*", f.read())
     names = [n for t in texts for n in re.findall(rb"\.entry (\w+)", t)]
-    assert {b"sundog_turn", b"sundog_branch", b"sundog_read1", b"sundog_meet"} <= set(names)
+    assert {b"sundog_turn", b"sundog_branch", b"sundog_read1", b"sundog_meet", b"sundog_check"} <= set(names)
     for i, text in enumerate(texts):
         (tmp_path / f"{i}.ptx").write_bytes(text)
         for chip in "sm_80", "sm_90", "sm_100":

@@ -68,6 +68,42 @@ static void products_of_bytes_are_of_f32_without_vnni(void **state)
     }
 }
 
+/* Where there is cuSOLVER it does few large matrices, and groups of ours do
+ * small ones and batches. */
+static void few_large_matrices_are_cusolvers(void **state)
+{
+    static const struct {
+        const char *shape;
+        bool calls;
+    } row[] = {{"64,64", false},    {"65,65", true},      {"2,65,65", false},
+               {"2,256,256", true}, {"3,256,256", false}, {"2000,2000", true}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++)
+        for (int has = 0; has < 2; has++) {
+            sd_arena *a = sd_arena_create();
+            const libcall *call;
+            device_desc dev;
+            plan *p;
+
+            assert_true(device_desc_of_name("cuda:sm_90", &dev));
+            dev.libs = has ? DEVICE_LIB_LAPACK : 0;
+            p = make_of_text(
+                a,
+                sd_arena_fmt(a,
+                             "HloModule m\nENTRY e {\n"
+                             "  x = f32[%s] parameter(0)\n"
+                             "  ROOT l = f32[%s] cholesky(x), lower=true\n}\n",
+                             row[i].shape, row[i].shape),
+                &dev);
+            call = first_call(&p->program->seq);
+            assert_int_equal(call != NULL, has && row[i].calls);
+            assert_true(!call || call->op == LIBCALL_CHOLESKY);
+            plan_destroy(p);
+            sd_arena_destroy(a);
+        }
+}
+
 /* Our blocks do what oneDNN reads down crowded lines, which are others with and
  * without AVX-512, small matrices of a batch, what is little for two threads
  * with AVX-512, and bytes without. */
@@ -561,6 +597,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(precision_is_the_programs),
         cmocka_unit_test(matrices_are_the_work_of_groups),
         cmocka_unit_test(tridiagonal_systems_of_one_right_side_are_lapacks),
+        cmocka_unit_test(few_large_matrices_are_cusolvers),
     };
 
     if (argc > 1)

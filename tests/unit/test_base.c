@@ -272,7 +272,7 @@ static void settings_of_the_wrong_kind_are_refused(void **state)
          "said on stderr: this and worse)"},
         {SD_OPT_LIBRARIES, "maybe",
          "SUNDOG_LIBRARIES=maybe: 0 or 1 is wanted (use vendor libraries "
-         "(oneDNN, LAPACK) where they fit)"},
+         "(oneDNN, LAPACK, cuSOLVER) where they fit)"},
     };
     sd_options good = {.value = {[SD_OPT_THREADS] = "0x10",
                                  [SD_OPT_LOG] = "debug",

@@ -16,8 +16,8 @@ enum {
     CHAIN = 256, /* terms of a sum */
     LEAST_TERMS = 1024, /* of a sum that is worth a second kernel */
     MOST_RESULTS = 1 << 16,
-    LEAST_SIDE = 16, /* results of a product that has matrix instructions, */
-    TILE = 64, /* those of a group of items along a side, */
+    LEAST_IMAGE = 256, /* terms of an image's sum that is worth a result */
+    TILE = 64, /* results of a group of items along a side, */
     TILES = 256 /* and as many groups as there are with groups of images */
 };
 
@@ -151,9 +151,7 @@ static int64_t groups_of(const hlo_inst *in, const hlo_conv *c)
 
     for (int i = 0; i < c->nspatial; i++)
         terms *= c->win[i].size;
-    if (columns < LEAST_SIDE || rows < LEAST_SIDE ||
-        columns * rows > MOST_RESULTS || terms < LEAST_SIDE * LEAST_SIDE ||
-        terms * images < LEAST_TERMS)
+    if (terms < LEAST_IMAGE || terms * images < LEAST_TERMS)
         return 1;
     tiles = ((rows + TILE - 1) / TILE) * ((columns + TILE - 1) / TILE);
     for (n = SD_MIN(images, TILES / tiles); n > 1 && images % n; n--)

@@ -20,13 +20,17 @@ static double least_normal(sd_dtype t)
     return t == SD_F64 ? 0x1p-1022 : 0x1p-126;
 }
 
-/* An exponential, or one rounded to bf16, which has the exponents of f32. */
+/* An exponential, or one rounded to bf16, which has the exponents of f32.  One
+ * of f64 has more: what is subnormal in bf16 can have a normal quotient. */
 static bool is_tail(const hlo_inst *in)
 {
-    while (in->op == HLO_CONVERT &&
-           (pass_dtype(in) == SD_BF16 || pass_dtype(in->arg[0]) == SD_BF16))
-        in = in->arg[0];
-    return in->op == HLO_EXP || in->op == HLO_LOGISTIC;
+    const hlo_inst *e = in;
+
+    while (e->op == HLO_CONVERT &&
+           (pass_dtype(e) == SD_BF16 || pass_dtype(e->arg[0]) == SD_BF16))
+        e = e->arg[0];
+    return (e->op == HLO_EXP || e->op == HLO_LOGISTIC) &&
+           (e == in || pass_dtype(e) != SD_F64);
 }
 
 /* What e may not be below if e / s is to be normal. */

@@ -198,6 +198,37 @@ static void test_each_driver_call_fails(void **state)
     assert_true(nfailed > 20);
 }
 
+/* What plan gives to LAPACK alone, in a program that was saved, say. */
+static void test_refused(void **state)
+{
+    static const struct {
+        libcall call;
+        const char *says;
+    } row[] = {
+        {{.op = LIBCALL_HESSENBERG,
+          .hessenberg = {.type = SD_F32, .batch = 1, .n = N}},
+         "call: cuSOLVER's hessenberg"},
+        {{.op = LIBCALL_CHOLESKY,
+          .cholesky = {.type = SD_F16, .batch = 1, .n = N, .lower = true}},
+         "call: cuSOLVER's cholesky of f16"},
+    };
+    float data[ELEMENTS], got[4][ELEMENTS];
+
+    (void)state;
+    setenv("FAKE_CUDA", "", 1);
+    begin(driver, 0);
+    fill(data);
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_status st = whole_life(&row[i].call, data, got);
+
+        assert_non_null(st);
+        assert_int_equal(st->code, SD_UNIMPLEMENTED);
+        if (!strstr(st->message, row[i].says))
+            fail_msg("%s", st->message);
+        sd_status_free(st);
+    }
+}
+
 /* A factor of the fake is the matrix. */
 static void test_triangles(void **state)
 {
@@ -275,6 +306,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_call_fails),
         cmocka_unit_test(test_each_driver_call_fails),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_triangles),
         cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_no_memory),

@@ -8,8 +8,9 @@
  *
  * The gradient of a convolution's window is a convolution whose features are
  * the images.  It becomes one of groups of images, each with a result of its
- * own, and what adds these: another order of the sum, which only matrix
- * instructions leave free. */
+ * own, and what adds these: another order of the sum, which is free where the
+ * types and the precision let matrix instructions do it, whether they do (of 16
+ * rows and more) or not. */
 #include "terms.h"
 
 enum {

@@ -3,14 +3,13 @@
 #include "xpu_cusolver.h"
 #include "xpu_python.h"
 
-#include <assert.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* ---- the library ---- */
 
-/* The last number of its name, where CUDA's has which. */
+/* Which CUDA brings which library. */
 static const struct {
     int cuda;
     const char *file, *wheel;
@@ -260,20 +259,22 @@ sd_status cusolver_is_fine(const cusolver_job *j, bool *out)
     uint64_t info = 0;
     sd_status st = j->v->dev->ops->peek(j->v->dev, &info, j->info, sizeof info);
 
-    *out = !(info >> 32);
+    *out = !info;
     return st;
 }
 
 sd_status cusolver_copy(const cusolver_job *j, void *to, const void *from,
                         size_t bytes)
 {
-    return to == from ? NULL
-                      : xpu_cuda_status(j->v->driver, j->v,
-                                        j->v->driver->api.MemcpyAsync(
-                                            (cu_pointer)(uintptr_t)to,
-                                            (cu_pointer)(uintptr_t)from, bytes,
-                                            j->v->queue[j->v->dev->queue]),
-                                        "cuMemcpyAsync");
+    xpu_cuda *v = j->v;
+
+    if (to == from)
+        return NULL;
+    return xpu_cuda_status(v->driver, v,
+                           v->driver->api.MemcpyAsync((uintptr_t)to,
+                                                      (uintptr_t)from, bytes,
+                                                      v->queue[v->dev->queue]),
+                           "cuMemcpyAsync");
 }
 
 /* ---- calls ---- */
@@ -289,7 +290,6 @@ static cusolver_job job_of(xpu_cuda *v, sd_dtype type)
     return (cusolver_job){.v = v,
                           .l = v->driver->solver,
                           .r = v->solver,
-                          .type = type,
                           .letter = 2 * complex + wide,
                           .code = (complex ? C64 : F32) + wide,
                           .part = wide ? F64 : F32,

@@ -107,8 +107,7 @@ typedef struct { /* a call */
     xpu_cuda *v;
     const xpu_cusolver *l;
     xpu_cusolver_room *r;
-    sd_dtype type;
-    int letter;     /* of CUSOLVER_TYPES */
+    int letter;     /* the type, of CUSOLVER_TYPES */
     int code, part; /* the library's numbers of the type and its real part's */
     size_t size;    /* bytes of an element, */
     bool wide;      /* of which a real one has 8 */
@@ -149,7 +148,7 @@ sd_status cusolver_check(const cusolver_job *j, const void *p, int64_t n);
  * identity's. */
 sd_status cusolver_compare(const cusolver_job *j, const void *p, int64_t n,
                            double limit);
-/* Is CHECK's word 0?  It waits until the device has come there. */
+/* Are both words 0?  It waits until the device has come there. */
 sd_status cusolver_is_fine(const cusolver_job *j, bool *out);
 /* n real numbers become NaN where CHECK's word is not 0, or, `any`, one of
  * both. */

@@ -18,8 +18,8 @@ static int64_t reals(const cusolver_job *j, int64_t n)
 }
 
 /* A lower factor of what is below the diagonal by columns takes half the time
- * of an upper one.  An upper one by rows is that as it lies; a lower one by
- * rows is turned before and after. */
+ * of an upper one, or less.  An upper one by rows is that as it lies; a lower
+ * one by rows is turned before and after. */
 static sd_status potrf(const cusolver_job *j, int64_t n, void *a)
 {
     cusolver_work w;

@@ -277,6 +277,22 @@ static void test_exchanges(void **state)
         assert_true(isnan(got[0][i]));
 }
 
+/* Eigenvalues that did not converge have no vectors either. */
+static void test_no_result(void **state)
+{
+    float data[ELEMENTS], got[4][ELEMENTS];
+
+    (void)state;
+    setenv("FAKE_CUDA", "", 1);
+    fill(data);
+    begin(driver, -1);
+    ok(whole_life(&calls[5], data, got));
+    for (int i = 0; i < N * N; i++)
+        assert_true(isnan(got[0][i]));
+    for (int i = 0; i < N; i++)
+        assert_true(isnan(got[1][i]));
+}
+
 static void test_no_memory(void **state)
 {
     libcall c = calls[0];
@@ -309,6 +325,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_triangles),
         cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_no_result),
         cmocka_unit_test(test_no_memory),
     };
     void *solver;

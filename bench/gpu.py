@@ -141,9 +141,13 @@ def others(n):
     yield ("embedding's gradient", lambda d, i: jnp.zeros((50257, 768)).at[i].add(d),
            lambda: [jnp.ones((8192, 768)), jnp.asarray(made_of(8192, 50257, 2))])
     yield "set of many", lambda x, i: x.at[i].set(1.0), lambda: [numbers, jnp.asarray(ids[:1 << 20])]
-    for name, factor in (("lu", jax.lax.linalg.lu), ("qr", jnp.linalg.qr), ("cholesky", jnp.linalg.cholesky)):
-        for side in (100, 400, 1000, 2048):
-            def matrix(side=side, positive=name == "cholesky"):
+    for name, factor in (("lu", jax.lax.linalg.lu), ("qr", jnp.linalg.qr), ("cholesky", jnp.linalg.cholesky),
+                         ("inv", jnp.linalg.inv), ("solve", lambda x: jnp.linalg.solve(x, x[0])),
+                         ("eigh", jnp.linalg.eigh), ("svd", lambda x: jnp.linalg.svd(x, full_matrices=False))):
+        for side in (64, 100, 200, 400, 1000, 2048):
+            if name == "svd" and side > 400:
+                continue  # a minute each
+            def matrix(side=side, positive=name in ("cholesky", "eigh")):
                 x = jax.random.normal(jax.random.key(0), (side, side))
                 return [x @ x.T + side * jnp.eye(side) if positive else x]
             yield f"{name} {side}", factor, matrix
@@ -183,10 +187,15 @@ def calls():
     def loop(x):
         return jax.lax.while_loop(lambda s: s[0] < 10000., lambda s: s + 1, x)
 
+    def branches(x):
+        return jax.lax.while_loop(lambda s: s[0] < 1000., lambda s: jax.lax.cond(
+            s[1] > 500., lambda s: s * 1.0 + 1, lambda s: s + 1, s), x)
+
     for n in 1, 100:
         for row, name in (1, "waited for"), (500, "in a row"):
             yield f"call of {n}, {name}", lambda *x: sum(x) + 1, n, row, 1
     yield "call, a turn of a while loop", loop, 1, 1, 10000
+    yield "call, a turn of a loop with a branch", branches, 1, 1, 1000
 
 
 def size(tree):

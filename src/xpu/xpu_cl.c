@@ -28,7 +28,10 @@ cl_int xpu_cl_keep_pace(xpu_cl *v)
 }
 
 struct xpu_module {
+    xpu_task task; /* first; its release */
     const thunk_program *program; /* borrowed from the xpu_program */
+    const xpu_cl_api *api;        /* borrowed */
+    int nbuilt, nkernel;
     cl_program *built;            /* per binary */
     cl_kernel *kernel;            /* per kernel */
 };
@@ -243,17 +246,23 @@ static void cl_help(xpu_mark *mark)
 
 /* ---- kernels ---- */
 
+static void release(xpu_task *t)
+{
+    xpu_module *m = (xpu_module *)t;
+
+    for (int i = 0; i < m->nkernel; i++)
+        if (m->kernel[i])
+            m->api->ReleaseKernel(m->kernel[i]);
+    for (int i = 0; i < m->nbuilt; i++)
+        if (m->built[i])
+            m->api->ReleaseProgram(m->built[i]);
+    free(m);
+}
+
 static void cl_unload(xpu_device *d, xpu_module *m)
 {
-    const xpu_cl_api *a = api_of(d);
-
-    for (int i = 0; i < m->program->nkernel; i++)
-        if (m->kernel[i])
-            a->ReleaseKernel(m->kernel[i]);
-    for (int i = 0; i < m->program->nbinary; i++)
-        if (m->built[i])
-            a->ReleaseProgram(m->built[i]);
-    free(m);
+    m->task.run = release;
+    xpu_cl_leave_to_builder(((cl *)d->impl)->driver, &m->task);
 }
 
 static sd_status cl_load(xpu_device *d, const thunk_program *p,
@@ -267,6 +276,9 @@ static sd_status cl_load(xpu_device *d, const thunk_program *p,
     if (!m)
         return sd_no_memory(n * sizeof(void *));
     m->program = p;
+    m->api = &v->driver->api;
+    m->nbuilt = p->nbinary;
+    m->nkernel = p->nkernel;
     m->built = (cl_program *)(m + 1);
     m->kernel = (cl_kernel *)(m->built + p->nbinary);
     if ((st = xpu_cl_build(v->driver, v->id, p, m->built, m->kernel)))

@@ -79,6 +79,9 @@ sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,
 /* Runs fn(ctx) on the thread that builds programs, and returns its status. */
 sd_status xpu_cl_on_builder(xpu_cl_driver *d, sd_status (*fn)(void *ctx),
                             void *ctx);
+/* The same for what releases programs, and nobody waits.  Of the devices only
+ * the driver is sure to be there when t runs. */
+void xpu_cl_leave_to_builder(xpu_cl_driver *d, xpu_task *t);
 /* The error of a BuildProgram that failed, with the compiler's log in it. */
 sd_status xpu_cl_build_failed(const xpu_cl_driver *d, cl_device_id id,
                               cl_program p, cl_int err, const char *what);

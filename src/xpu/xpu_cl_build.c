@@ -3,7 +3,11 @@
  * Intel's runtime for CPUs keeps a compiler for each thread that has ever
  * built a program, some 40 MB until the process ends, and lets one thread
  * build at a time.  So for CPUs one thread of ours builds for all callers,
- * which wait.  GPUs' drivers build on the caller's thread. */
+ * which wait.  A program's modules stay in the LLVMContext of the thread that
+ * built it, and its release, which takes no lock, deletes them there: beside a
+ * build it spoils that one's table of names, and the process ends, if seldom.
+ * So that thread releases programs, too.
+ * GPUs' drivers build and release on the caller's thread. */
 #include "xpu_cl_api.h"
 
 #include <stdio.h>
@@ -154,6 +158,17 @@ sd_status xpu_cl_on_builder(xpu_cl_driver *d, sd_status (*fn)(void *ctx),
         st = xpu_event_wait(done);
     xpu_event_release(done);
     return st;
+}
+
+/* A push is refused in a forked child, where no thread builds, and where the
+ * thread could not be started, and so has built nothing. */
+void xpu_cl_leave_to_builder(xpu_cl_driver *d, xpu_task *t)
+{
+    sd_status st = NULL;
+
+    if (!d->is_cpu || (st = xpu_stream_push(&d->build, t)))
+        t->run(t);
+    sd_status_free(st);
 }
 
 sd_status xpu_cl_build(xpu_cl_driver *d, cl_device_id id,

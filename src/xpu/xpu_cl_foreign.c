@@ -20,21 +20,18 @@ sd_status xpu_cl_reclaim(xpu_device *d)
 /* ---- kernels ---- */
 
 struct xpu_kernel {
+    xpu_task task; /* first; its release */
     const xpu_kernel_source *source; /* borrowed: it stays */
     xpu_cl *dev; /* borrowed from the device */
+    const xpu_cl_api *api; /* borrowed */
     cl_program program;
     cl_kernel kernel;
 };
 
-static const xpu_cl_api *api_of(const xpu_kernel *k)
-{
-    return &k->dev->driver->api;
-}
-
 static sd_status build(xpu_kernel *k)
 {
     const xpu_kernel_source *s = k->source;
-    const xpu_cl_api *a = api_of(k);
+    const xpu_cl_api *a = k->api;
     cl_context c = k->dev->driver->context;
     sd_status st;
     cl_int err;
@@ -66,8 +63,8 @@ static sd_status check_parameters(const xpu_kernel *k)
 {
     const xpu_kernel_source *s = k->source;
     cl_uint n = 0;
-    cl_int err = api_of(k)->GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS,
-                                          sizeof n, &n, NULL);
+    cl_int err = k->api->GetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof n,
+                                       &n, NULL);
 
     if (err)
         return xpu_cl_status(err, "counting parameters");
@@ -88,7 +85,7 @@ static sd_status make(void *ctx)
 
     if (st)
         return st;
-    k->kernel = api_of(k)->CreateKernel(k->program, k->source->entry, &err);
+    k->kernel = k->api->CreateKernel(k->program, k->source->entry, &err);
     if (err) {
         k->kernel = NULL;
         return sd_note(xpu_cl_status(err, "finding a kernel"), "%s",
@@ -97,14 +94,21 @@ static sd_status make(void *ctx)
     return check_parameters(k);
 }
 
+static void release(xpu_task *t)
+{
+    xpu_kernel *k = (xpu_kernel *)t;
+
+    if (k->kernel)
+        k->api->ReleaseKernel(k->kernel);
+    if (k->program)
+        k->api->ReleaseProgram(k->program);
+    free(k);
+}
+
 void xpu_cl_kernel_drop(xpu_device *d, xpu_kernel *k)
 {
-    (void)d;
-    if (k->kernel)
-        api_of(k)->ReleaseKernel(k->kernel);
-    if (k->program)
-        api_of(k)->ReleaseProgram(k->program);
-    free(k);
+    k->task.run = release;
+    xpu_cl_leave_to_builder(((xpu_cl *)d->impl)->driver, &k->task);
 }
 
 sd_status xpu_cl_kernel_make(xpu_device *d, const xpu_kernel_source *s,
@@ -118,6 +122,7 @@ sd_status xpu_cl_kernel_make(xpu_device *d, const xpu_kernel_source *s,
         return sd_no_memory(sizeof *k);
     k->source = s;
     k->dev = v;
+    k->api = &v->driver->api;
     if ((st = xpu_cl_on_builder(v->driver, make, k)))
         xpu_cl_kernel_drop(d, k);
     else
@@ -128,7 +133,7 @@ sd_status xpu_cl_kernel_make(xpu_device *d, const xpu_kernel_source *s,
 static cl_int set_parameters(const xpu_kernel *k, void *const *ptr)
 {
     const xpu_kernel_source *s = k->source;
-    const xpu_cl_api *a = api_of(k);
+    const xpu_cl_api *a = k->api;
     cl_uint at = 0;
     cl_int err = CL_SUCCESS;
 
@@ -159,9 +164,9 @@ sd_status xpu_cl_kernel_launch(xpu_device *d, xpu_kernel *k, void *const *ptr)
     }
     err = set_parameters(k, ptr);
     if (!err)
-        err = api_of(k)->EnqueueNDRangeKernel(k->dev->queue[XPU_COMPUTE],
-                                              k->kernel, 3, NULL, all, group, 0,
-                                              NULL, NULL);
+        err =
+            k->api->EnqueueNDRangeKernel(k->dev->queue[XPU_COMPUTE], k->kernel,
+                                         3, NULL, all, group, 0, NULL, NULL);
     if (!err)
         err = xpu_cl_keep_pace(k->dev);
     return sd_note(xpu_cl_status(err, "launching"),

@@ -23,7 +23,9 @@
  * fake_cl_calls and fake_cl_live say how many calls there were and how many
  * objects are alive; fake_cl_runs how many commands have run; fake_cl_finishes
  * how often somebody waited for a whole queue.  fake_cl_hold(1) keeps kernels
- * from running until fake_cl_hold(0). */
+ * from running until fake_cl_hold(0).  A CPU's program that another thread than
+ * the one that made it releases stays alive: Intel's runtime must not be asked
+ * to release beside a build. */
 #include "fake_cl.h"
 
 #include <signal.h>
@@ -349,8 +351,10 @@ API cl_program clCreateProgramWithIL(cl_context c, const void *il, size_t n,
         *err = CL_INVALID_VALUE;
         return NULL;
     }
-    if ((p = fake_cl_make(sizeof *p, err)))
+    if ((p = fake_cl_make(sizeof *p, err))) {
+        p->maker = pthread_self();
         p->is_wrong = memmem(il, n, "oops", 4);
+    }
     return p;
 }
 
@@ -362,9 +366,11 @@ API cl_program clCreateProgramWithSource(cl_context c, cl_uint n,
     cl_program p = fake_cl_make(sizeof *p, err);
 
     (void)c;
-    if (p)
+    if (p) {
+        p->maker = pthread_self();
         p->is_wrong =
             n != 1 || strstr(*text, "oops") || size[0] != strlen(*text);
+    }
     return p;
 }
 
@@ -391,6 +397,8 @@ API cl_int clGetProgramBuildInfo(cl_program p, cl_device_id d,
 
 API cl_int clReleaseProgram(cl_program p)
 {
+    if (!fake_cl_is.gpu && !pthread_equal(p->maker, pthread_self()))
+        return CL_INVALID_PROGRAM;
     return fake_cl_drop(p);
 }
 

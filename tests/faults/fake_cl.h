@@ -51,6 +51,7 @@ struct _cl_event {
 struct _cl_program {
     const cl_icd_dispatch *table;
     bool is_built, is_wrong;
+    pthread_t maker;
 };
 struct _cl_kernel {
     const cl_icd_dispatch *table;

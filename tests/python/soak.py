@@ -131,6 +131,17 @@ def resident():
         return int(f.read().split()[1]) * resource.getpagesize()
 
 
+def settled(seconds=60):
+    """Bytes in use on each device, once what is still in flight has ended:
+    nobody waits for the last `x + 1` of Worker.delete."""
+    end = time.monotonic() + seconds
+    while True:
+        used = [d.memory_stats()["bytes_in_use"] for d in XPU]
+        if not any(used) or time.monotonic() > end:
+            return used
+        time.sleep(0.01)
+
+
 def main():
     seconds = float(sys.argv[1])
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 1000000
@@ -154,7 +165,7 @@ def main():
         if w.error:
             raise w.error
     total = {k: sum(w.counts[k] for w in workers) for k in workers[0].counts}
-    stats = [d.memory_stats()["bytes_in_use"] for d in XPU]
+    stats = settled()
     print(", ".join(f"{v} {k}" for k, v in total.items()),
           f"from {THREADS} threads in {seconds:.0f} s, device memory in use "
           f"{stats}, resident {max(sizes) >> 20} MiB")

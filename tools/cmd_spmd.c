@@ -56,6 +56,21 @@ static void show_shardings(const hlo_module *m)
         show_sharding("result", i, m->output_sharding[i]);
 }
 
+static sd_status check_stage(const char *stage)
+{
+    static const char *const name[] = {"import", "spmd-import", "spmd-local",
+                                       "optimized"};
+
+    for (size_t i = 0; stage && i < SD_COUNTOF(name); i++)
+        if (strcmp(stage, name[i]) == 0)
+            return NULL;
+    return stage ? sd_error(SD_NOT_FOUND,
+                            "no stage is called %s; there are import, "
+                            "spmd-import, spmd-local, optimized",
+                            stage)
+                 : NULL;
+}
+
 static sd_status print_stage(hlo_module *m, const char *stage)
 {
     watch w = {.stage = stage};
@@ -80,11 +95,6 @@ static sd_status print_stage(hlo_module *m, const char *stage)
                       "%s is for one participant: nothing is cut "
                       "(--devices=N says for how many it is)",
                       m->name);
-    else if (!st && !w.seen)
-        st = sd_error(SD_NOT_FOUND,
-                      "no stage is called %s; there are import, spmd-import, "
-                      "spmd-local, optimized",
-                      stage);
     if (!st)
         show_shardings(m);
     return st;
@@ -423,10 +433,10 @@ sd_status tool_spmd(const tool_args *t)
 {
     sd_arena *a;
     hlo_module *m;
-    sd_status st;
+    sd_status st = check_stage(t->stage);
 
-    if (!t->nfile)
-        return check_many(t);
+    if (st || !t->nfile)
+        return st ? st : check_many(t);
     a = sd_arena_create();
     st = tool_module(a, t->file[0], &m);
     if (!st && t->devices)

@@ -370,6 +370,8 @@ ONE_PARTICIPANT = ("HloModule e\nENTRY e {\n  x = f32[4] parameter(0)\n"
     ("mlir e.hlo", 1, "e.hlo: this is HLO text; MLIR is wanted\n"),
     ("spmd e.hlo", 1, "sundog spmd: e is for one participant: nothing is cut (--devices=N "),
     ("spmd --stage=cut --devices=2 e.hlo", 1, "sundog spmd: no stage is called cut; there are import, "),
+    ("spmd --stage=cut e.hlo", 1, "sundog spmd: no stage is called cut; there are import, "),
+    ("spmd --stage=cut --random=1", 1, "sundog spmd: no stage is called cut; there are import, "),
 ])
 def test_what_is_wrong_on_the_command_line_is_said(tmp_path, args, status, said):
     (tmp_path / "e.hlo").write_text(ONE_PARTICIPANT)

@@ -142,6 +142,14 @@ def test_a_class_that_there_is_not_is_an_error():
     assert "no class is called 'sorcery'" in done.stderr and done.stdout == ""
 
 
+@pytest.mark.parametrize("only, word", [("", ""), (" ", ""), ("sorting,,devices", ""),
+                                        ("sorting; random bits", "sorting; random bits")])
+def test_a_list_that_names_no_class_gets_no_verdict(only, word):
+    done = selftest(f"--only={only}", "host")
+    assert done.returncode == 1 and done.stdout == ""
+    assert f"no class is called '{word}'" in done.stderr
+
+
 def test_a_class_is_named_by_a_word_of_its_name():
     done = selftest("--quick", "--only=scatter, sorting", "host")
     assert re.findall(r"^\[ *(\d+)/", done.stdout, re.M) == ["8", "10"]

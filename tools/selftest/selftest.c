@@ -123,21 +123,38 @@ static void run_class(selftest *s, const selftest_class *c, uint64_t end)
 
 /* ---- the classes that --only names ---- */
 
+/* The list's first word, without blanks before it; what is behind it. */
+static const char *next_word(const char *only, char *word, size_t size)
+{
+    only += strspn(only, " ");
+    snprintf(word, size, "%.*s", (int)strcspn(only, ","), only);
+    only += strcspn(only, ",");
+    return only + (*only == ',');
+}
+
 /* Does a word of the list stand in the name? */
 static bool is_named(const char *only, const char *name)
 {
     char word[32];
 
-    for (; *only; only += strcspn(only, ","), only += *only == ',') {
-        only += strspn(only, " ");
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(only, ","), only);
+    while (*only) {
+        only = next_word(only, word, sizeof word);
         if (*word && strstr(name, word))
             return true;
     }
     return false;
 }
 
-/* Is every word of the list a class's? */
+static bool is_class(const char *word)
+{
+    for (size_t i = 0; *word && i < SD_COUNTOF(classes); i++)
+        if (strstr(classes[i].name, word))
+            return true;
+    return false;
+}
+
+/* Is every word of the list a class's?  A list without words would check
+ * nothing and call that right. */
 static sd_status check_only(const char *only)
 {
     sd_buf names = {0};
@@ -147,14 +164,13 @@ static sd_status check_only(const char *only)
     for (size_t i = 0; i < SD_COUNTOF(classes); i++)
         sd_buf_fmt(&names, "%s%s", i ? "; " : "", classes[i].name);
     sd_buf_u8(&names, 0);
-    for (; !st && *only; only += strcspn(only, ","), only += *only == ',') {
-        only += strspn(only, " ");
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(only, ","), only);
-        if (!*word || !strstr(names.at, word))
+    do {
+        only = next_word(only, word, sizeof word);
+        if (!is_class(word))
             st = sd_error(SD_NOT_FOUND,
                           "--only: no class is called '%s'; there are %s", word,
                           names.at);
-    }
+    } while (!st && *only);
     sd_buf_finish(&names);
     return st;
 }

@@ -220,6 +220,8 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
     log_times(&times, m->name);
     (*p)->program->fingerprint = fingerprint(rq, &fo.options);
 done:
+    if (sv->undumped)
+        *sv->undumped = dump.failed;
     compile_dump_close(&dump);
     return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
 }

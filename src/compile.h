@@ -47,6 +47,7 @@ typedef struct {
     sd_stop stop;       /* asked NULL: nobody ends it */
     int64_t memory;     /* of the machine; 0: asked for, which reads a file */
     const compile_partitioner *partitioner; /* NULL: there is none */
+    bool *undumped;     /* did a dump file stay unwritten?  NULL: nobody asks */
 } compile_services;
 
 typedef sd_status (*compile_fn)(const compile_request *rq,

@@ -106,6 +106,7 @@ void compile_dump_open(compile_dump *d, const sd_options *o, const char *name)
         return;
     if (!make_folders(dir) || !reserve(d, dir, name)) {
         sd_log(SD_LOG_WARN, "cannot dump to %s: %s", dir, strerror(errno));
+        d->failed = true;
         return;
     }
     d->on = true;
@@ -135,6 +136,7 @@ void compile_dump_bytes(compile_dump *d, const char *kind, const void *p,
                st->message);
         sd_status_free(st);
         d->on = false;
+        d->failed = true;
     }
     free(path);
 }

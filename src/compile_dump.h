@@ -11,7 +11,7 @@
 #include "plan.h"
 
 typedef struct {
-    bool on, has_pass_re;
+    bool on, has_pass_re, failed;
     char *prefix; /* "D/module_0001.jit_f" */
     regex_t pass_re;
     int npass;

@@ -189,6 +189,18 @@ static sd_status find_folder(const char *dir)
                     dir);
 }
 
+static sd_status check_dump(const char *dir, bool undumped)
+{
+    sd_status st = find_folder(dir);
+
+    if (!st && undumped)
+        st = sd_error(SD_INVALID,
+                      "--out=%s: not every file could be written; the warning "
+                      "says why",
+                      dir);
+    return st;
+}
+
 sd_status tool_compile(const tool_args *t)
 {
     sd_options o = {0};
@@ -196,7 +208,8 @@ sd_status tool_compile(const tool_args *t)
     device_desc dev;
     thunk_program *p = NULL;
     compile_request rq = {.device = &dev};
-    compile_services sv = {.env = &o};
+    bool undumped = false;
+    compile_services sv = {.env = &o, .undumped = &undumped};
     const char *dir = t->out ? t->out : ".";
     compile_fn compile;
     sd_status st;
@@ -217,7 +230,7 @@ sd_status tool_compile(const tool_args *t)
     rq.program = (sd_bytes){(uint8_t *)bytes.at, bytes.len};
     if ((st = compile(&rq, &sv, &p)))
         goto done;
-    if (!t->time && (st = find_folder(dir)))
+    if (!t->time && (st = check_dump(dir, undumped)))
         goto done;
     printf("%s for %s: %d %s, %d %s, %" PRIu64 " temp bytes%s%s\n", p->name,
            dev.name, p->nkernel, p->nkernel == 1 ? "kernel" : "kernels",

@@ -201,13 +201,12 @@ static bool read_arguments(const command *c, tool_args *t, int argc,
 }
 
 /* Whoever reads the output may stop reading (`sundog options | head`). */
-static int end_output(const command *c)
+static int end_output(void)
 {
     if (!fflush(stdout) && !ferror(stdout))
         return 0;
     if (errno != EPIPE)
-        fprintf(stderr, "sundog %s: standard output: %s\n", c->name,
-                strerror(errno));
+        fprintf(stderr, "sundog: standard output: %s\n", strerror(errno));
     return 1;
 }
 
@@ -223,7 +222,7 @@ static int run(const command *c, int argc, char **argv)
     if (!read_arguments(c, &t, argc, argv))
         return usage_of(c, stderr);
     if (!(st = c->run(&t)))
-        return end_output(c) || bad;
+        return bad;
     fflush(stdout); /* what was found comes before what was not */
     fprintf(stderr, "sundog %s: %s\n", c->name, st->message);
     sd_status_free(st);
@@ -243,7 +242,7 @@ static bool is_one_of(const char *s, const char *a, const char *b)
     return !strcmp(s, a) || !strcmp(s, b);
 }
 
-int main(int argc, char **argv)
+static int answer(int argc, char **argv)
 {
     const char *name = argc >= 2 ? argv[1] : NULL;
     const command *c;
@@ -266,4 +265,11 @@ int main(int argc, char **argv)
             "them\n",
             name);
     return 2;
+}
+
+int main(int argc, char **argv)
+{
+    int status = answer(argc, argv), written = end_output();
+
+    return status ? status : written;
 }

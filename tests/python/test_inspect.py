@@ -3,6 +3,8 @@ machine code, kernel counts on described devices, golden plans."""
 import glob
 import os
 import re
+import resource
+import signal
 import subprocess
 import sys
 
@@ -309,14 +311,6 @@ def test_without_intels_compiler_a_user_reads_what_to_install(tmp_path):
     assert "apt-get install intel-opencl-icd" in done.stderr
 
 
-def test_results_that_cannot_be_written_are_an_error():
-    with open("/dev/full", "w") as full:
-        done = subprocess.run([TOOL, "options"], stdout=full,
-                              stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
-    assert "sundog options: standard output: No space left" in done.stderr
-
-
 def test_what_is_described_is_listed_where_no_device_opens():
     done = subprocess.run([TOOL, "devices"], capture_output=True, text=True,
                           env={**os.environ, "SUNDOG_DEVICE": "cuda",
@@ -395,6 +389,29 @@ def test_whoever_reads_the_output_may_stop():
                           text=True, restore_signals=False)
     os.close(write)
     assert done.returncode == 1 and done.stderr == ""
+
+
+@pytest.mark.parametrize("args", ["options", "--help", "--version", "help run", "passes"])
+def test_a_full_disk_beneath_the_output_is_said(args):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([TOOL, *args.split()], stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "sundog: standard output: No space left on device\n"
+
+
+def test_files_of_compile_that_were_not_written_are_an_error(tmp_path):
+    (tmp_path / "e.hlo").write_text(ONE_PARTICIPANT)
+
+    def no_large_files():  # a disk that is full after 600 bytes
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+
+    done = subprocess.run([TOOL, "compile", "--out=d", "e.hlo"], cwd=tmp_path,
+                          capture_output=True, text=True, preexec_fn=no_large_files)
+    assert done.returncode == 1 and done.stdout == ""
+    assert "nothing more of this module is dumped" in done.stderr
+    assert "sundog compile: --out=d: not every file could be written; " in done.stderr
 
 
 def test_passes_are_listed_and_known(tmp_path):

@@ -388,7 +388,7 @@ bool pass_is_move(const hlo_inst *in)
     }
 }
 
-static hlo_inst *lower(hlo_inst *in, const device_desc *dev)
+static hlo_inst *lower_collective(hlo_inst *in, const device_desc *dev)
 {
     const hlo_module *m = in->parent->module;
 
@@ -403,17 +403,6 @@ static hlo_inst *lower(hlo_inst *in, const device_desc *dev)
 
 bool hlo_lower_collective(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
-    if (hlo_participants(m) < 2)
-        return false;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = lower(in, dev);
-
-            if (to)
-                pass_replace(in, to);
-            changed |= to != NULL;
-        }
-    return changed;
+    return hlo_participants(m) > 1 &&
+           pass_rewrite_for(m, dev, HLO_OP_COUNT, lower_collective);
 }

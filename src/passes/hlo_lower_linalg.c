@@ -251,16 +251,5 @@ static hlo_inst *lower_linalg(hlo_inst *in, const device_desc *dev)
 
 bool hlo_lower_linalg(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *to = lower_linalg(in, dev);
-
-            if (!to)
-                continue;
-            pass_replace(in, to);
-            changed = true;
-        }
-    return changed;
+    return pass_rewrite_for(m, dev, HLO_OP_COUNT, lower_linalg);
 }

@@ -184,24 +184,15 @@ static hlo_inst *make_conv(hlo_inst *in, const device_desc *dev)
     return out;
 }
 
-static bool make_all(hlo_module *m, const device_desc *dev)
+static hlo_inst *make_product(hlo_inst *in, const device_desc *dev)
 {
-    bool changed = false;
-
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *with = in->op == HLO_DOT           ? make_dot(in, dev)
-                             : in->op == HLO_CONVOLUTION ? make_conv(in, dev)
-                                                         : NULL;
-
-            if (with)
-                pass_replace(in, with);
-            changed |= with != NULL;
-        }
-    return changed;
+    return in->op == HLO_DOT           ? make_dot(in, dev)
+           : in->op == HLO_CONVOLUTION ? make_conv(in, dev)
+                                       : NULL;
 }
 
 bool hlo_opt_operands(hlo_module *m, const device_desc *dev)
 {
-    return dev->features & DEVICE_HAS_WGMMA && make_all(m, dev);
+    return dev->features & DEVICE_HAS_WGMMA &&
+           pass_rewrite_for(m, dev, HLO_OP_COUNT, make_product);
 }

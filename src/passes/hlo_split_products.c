@@ -205,7 +205,7 @@ static hlo_inst *split_conv(hlo_inst *in, int64_t n)
                      add_in_order(p, hlo_make_reshape(p, x, rank + 1, dim), d));
 }
 
-static hlo_inst *split(hlo_inst *in, const device_desc *dev)
+static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
 {
     const hlo_conv *c = in->op == HLO_CONVOLUTION ? in->u.conv : NULL;
     int64_t n;
@@ -222,17 +222,6 @@ static hlo_inst *split(hlo_inst *in, const device_desc *dev)
 
 bool hlo_split_products(hlo_module *m, const device_desc *dev)
 {
-    bool changed = false;
-
-    if (dev->kind != DEVICE_CUDA)
-        return false;
-    hlo_for_each_comp(c, m)
-        hlo_for_each_inst(in, c) {
-            hlo_inst *with = split(in, dev);
-
-            if (with)
-                pass_replace(in, with);
-            changed |= with != NULL;
-        }
-    return changed;
+    return dev->kind == DEVICE_CUDA &&
+           pass_rewrite_for(m, dev, HLO_OP_COUNT, split_product);
 }

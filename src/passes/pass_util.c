@@ -10,7 +10,13 @@ void pass_replace(hlo_inst *in, hlo_inst *with)
         hlo_remove(in);
 }
 
-bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in))
+typedef struct { /* either */
+    hlo_inst *(*plain)(hlo_inst *in);
+    hlo_inst *(*of_device)(hlo_inst *in, const device_desc *dev);
+} pass_rule;
+
+static bool rewrite(hlo_module *m, const device_desc *dev, hlo_op op,
+                    pass_rule rule)
 {
     bool changed = false;
 
@@ -19,14 +25,28 @@ bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in))
         return false;
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
-            hlo_inst *to = op == HLO_OP_COUNT || op == in->op ? rule(in) : NULL;
+            hlo_inst *to;
 
-            if (to) {
-                pass_replace(in, to);
-                changed = true;
-            }
+            if (op != HLO_OP_COUNT && op != in->op)
+                continue;
+            to = rule.plain ? rule.plain(in) : rule.of_device(in, dev);
+            if (!to)
+                continue;
+            pass_replace(in, to);
+            changed = true;
         }
     return changed;
+}
+
+bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in))
+{
+    return rewrite(m, NULL, op, (pass_rule){.plain = rule});
+}
+
+bool pass_rewrite_for(hlo_module *m, const device_desc *dev, hlo_op op,
+                      hlo_inst *(*rule)(hlo_inst *in, const device_desc *dev))
+{
+    return rewrite(m, dev, op, (pass_rule){.of_device = rule});
 }
 
 /* What takes the place of an instruction of a computation that is copied. */

@@ -47,6 +47,9 @@ void pass_replace(hlo_inst *in, hlo_inst *with);
 /* Replaces every instruction of that op (HLO_OP_COUNT: of any) by rule(in),
  * unless that is NULL. */
 bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in));
+/* The same by a rule that asks what the device is. */
+bool pass_rewrite_for(hlo_module *m, const device_desc *dev, hlo_op op,
+                      hlo_inst *(*rule)(hlo_inst *in, const device_desc *dev));
 /* A copy of c's instructions before p.before, its parameters being arg;
  * returns the copy of its root. */
 hlo_inst *pass_splice(hlo_at p, hlo_comp *c, hlo_inst *const *arg);

@@ -254,6 +254,7 @@ int64_t hlo_participants(const hlo_module *m); /* replicas x partitions */
 hlo_comp *hlo_comp_create(hlo_module *m, const char *name);
 void hlo_comp_append(hlo_module *m, hlo_comp *c); /* to the module's list */
 void hlo_comp_remove(hlo_comp *c);
+void hlo_comp_move_before(hlo_comp *c, hlo_comp *before); /* in that list */
 /* Appends before `before` (NULL: at the end).  Operands' use lists grow. */
 hlo_inst *hlo_inst_create(hlo_comp *c, hlo_inst *before, hlo_op op,
                           const sd_shape *shape, int narg,

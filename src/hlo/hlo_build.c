@@ -152,13 +152,10 @@ static void release_comps(hlo_inst *in)
     in->ncomp = 0;
 }
 
-void hlo_comp_remove(hlo_comp *c)
+static void unlink_comp(hlo_comp *c)
 {
     hlo_module *m = c->module;
 
-    assert(c != m->entry);
-    hlo_for_each_inst(in, c)
-        release_comps(in);
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -168,6 +165,26 @@ void hlo_comp_remove(hlo_comp *c)
     else
         m->last = c->prev;
     c->prev = c->next = NULL;
+}
+
+void hlo_comp_remove(hlo_comp *c)
+{
+    assert(c != c->module->entry);
+    hlo_for_each_inst(in, c)
+        release_comps(in);
+    unlink_comp(c);
+}
+
+void hlo_comp_move_before(hlo_comp *c, hlo_comp *before)
+{
+    unlink_comp(c);
+    c->next = before;
+    c->prev = before->prev;
+    before->prev = c;
+    if (c->prev)
+        c->prev->next = c;
+    else
+        c->module->first = c;
 }
 
 int hlo_comp_count(const hlo_comp *c)

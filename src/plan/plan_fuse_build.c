@@ -117,28 +117,6 @@ static void sort_roots(cluster *c)
         }
 }
 
-/* Callees stand before their callers. */
-void plan_place_comp(hlo_comp *f, hlo_comp *c)
-{
-    hlo_module *m = c->module;
-
-    if (f->prev)
-        f->prev->next = f->next;
-    else
-        m->first = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
-    else
-        m->last = f->prev;
-    f->next = c;
-    f->prev = c->prev;
-    if (c->prev)
-        c->prev->next = f;
-    else
-        m->first = f;
-    c->prev = f;
-}
-
 void cluster_build(clusters *cs, cluster *c)
 {
     hlo_module *m = cs->c->module;
@@ -149,7 +127,7 @@ void cluster_build(clusters *cs, cluster *c)
     sort_roots(c);
     take_names(cs, c, &inst_name, &comp_name);
     b.fused = hlo_comp_create(m, comp_name);
-    plan_place_comp(b.fused, cs->c);
+    hlo_comp_move_before(b.fused, cs->c); /* callees first */
     clone_members(cs, c, &b);
     root = fused_root(cs, c, &b);
     hlo_set_root(b.fused, root);

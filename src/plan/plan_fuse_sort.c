@@ -204,7 +204,7 @@ void plan_fuse_sort(hlo_inst *in)
     f = hlo_comp_create(in->parent->module, s.plain
                                                 ? "wrapped_sort_computation"
                                                 : "sort_fusion_computation");
-    plan_place_comp(f, in->parent);
+    hlo_comp_move_before(f, in->parent);
     fusion = make_fusion(a, &s, f);
     replace_results(&s, fusion);
     hlo_remove(in);

@@ -182,7 +182,7 @@ static hlo_comp *body_of_parts(sd_arena *a, const hlo_inst *f, int k,
     sd_map *as = sd_map_create(a);
     int next = n;
 
-    plan_place_comp(c, f->parent);
+    hlo_comp_move_before(c, f->parent);
     for (int i = 0; i < n + f->narg - 1; i++)
         hlo_make_param(c, arg[i]->shape, "param");
     for (int i = 0; i < was->nparam; i++)

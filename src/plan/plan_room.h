@@ -365,7 +365,6 @@ int plan_sort_group(int64_t n, const device_desc *dev);
 /* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).
  */
 void plan_fuse_sort(hlo_inst *in);
-void plan_place_comp(hlo_comp *f, hlo_comp *c); /* callees before callers */
 /* Fusions that read what other members have in place (plan_peers.c): slices of
  * an all-gather or an all-to-all are their first operands then, one of each
  * member.  Is it such a slice, or what it is cut from?  Neither is memory. */

@@ -260,6 +260,9 @@ const sd_shape *sd_shape_make(sd_arena *a, sd_dtype t, int rank,
                               const int64_t *dim);
 const sd_shape *sd_shape_tuple(sd_arena *a, int n, const sd_shape *const *elem);
 const sd_shape *sd_shape_with(sd_arena *a, const sd_shape *s, sd_dtype t);
+/* s with n elements in dimension d. */
+const sd_shape *sd_shape_with_dim(sd_arena *a, const sd_shape *s, int64_t d,
+                                  int64_t n);
 bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* but for layout */
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
 int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */

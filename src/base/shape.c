@@ -40,6 +40,16 @@ const sd_shape *sd_shape_with(sd_arena *a, const sd_shape *s, sd_dtype t)
     return r;
 }
 
+const sd_shape *sd_shape_with_dim(sd_arena *a, const sd_shape *s, int64_t d,
+                                  int64_t n)
+{
+    int64_t dim[SD_MAX_RANK];
+
+    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
+    dim[d] = n;
+    return sd_shape_make(a, s->dtype, s->rank, dim);
+}
+
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y)
 {
     if (x->rank != y->rank)

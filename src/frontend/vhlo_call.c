@@ -351,35 +351,6 @@ static void read_collective(vhlo_import *im, mlir_op *op, hlo_op to,
                   "has_dynamic_root: only roots known when compiling are done");
 }
 
-/* HLO's all-to-all joins the dimension that it splits: where another is to be
- * joined, the parts move there afterwards. */
-static hlo_inst *joined(vhlo_import *im, hlo_inst *x, int64_t split, int64_t n,
-                        int64_t join)
-{
-    int64_t dim[SD_MAX_RANK], perm[SD_MAX_RANK];
-    int rank = x->shape->rank, k = 0;
-    hlo_at p = {im->c, NULL, x};
-
-    memcpy(dim, x->shape->dim, sizeof *dim * (size_t)split);
-    dim[split] = n;
-    dim[split + 1] = x->shape->dim[split] / n;
-    memcpy(dim + split + 2, x->shape->dim + split + 1,
-           sizeof *dim * (size_t)(rank - split - 1));
-    x = hlo_make_reshape(p, x, rank + 1, dim);
-    for (int i = 0; i < rank; i++) { /* i: of the array without the parts */
-        if (i == join)
-            perm[k++] = split;
-        perm[k++] = i + (i >= split);
-    }
-    x = hlo_make_transpose(p, x, perm);
-    for (int i = 0; i < rank; i++)
-        dim[i] = x->shape->dim[i + (i >= join)];
-    dim[join] = x->shape->dim[join] * x->shape->dim[join + 1];
-    for (int i = (int)join + 1; i < rank; i++)
-        dim[i] = x->shape->dim[i + 1];
-    return hlo_make_reshape(p, x, rank, dim);
-}
-
 static void all_to_all(vhlo_import *im, mlir_op *op, hlo_inst **arg,
                        hlo_collective *c, int64_t join)
 {
@@ -408,8 +379,11 @@ static void all_to_all(vhlo_import *im, mlir_op *op, hlo_inst **arg,
     for (int i = 0; i < n; i++) {
         hlo_inst *x = n == 1 ? in : vhlo_gte(im, in, i);
 
+        /* HLO's all-to-all joins the dimension that it splits: where another is
+         * to be joined, the parts move there afterwards */
         if (c->split_count > 1 && join != c->dim)
-            x = joined(im, x, c->dim, c->split_count, join);
+            x = hlo_make_parts_along((hlo_at){im->c, NULL, x}, x, c->dim,
+                                     c->split_count, join);
         op->result[i].inst = x;
     }
 }

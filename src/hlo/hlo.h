@@ -281,6 +281,9 @@ hlo_inst *hlo_make_transpose(hlo_at p, hlo_inst *x, const int64_t *perm);
 hlo_inst *hlo_make_reverse(hlo_at p, hlo_inst *x, const int64_t *dims, int n);
 hlo_inst *hlo_make_slice(hlo_at p, hlo_inst *x, const int64_t *start,
                          const int64_t *limit, const int64_t *stride);
+/* Positions [from, to) of dimension d of x; x where that is all. */
+hlo_inst *hlo_make_cut(hlo_at p, hlo_inst *x, int64_t d, int64_t from,
+                       int64_t to);
 /* start: a scalar for each dimension, all of one type. */
 hlo_inst *hlo_make_dynamic_slice(hlo_at p, hlo_inst *x, hlo_inst *const *start,
                                  const int64_t *size);
@@ -289,6 +292,17 @@ hlo_inst *hlo_make_dynamic_update(hlo_at p, hlo_inst *x, hlo_inst *part,
 hlo_inst *hlo_make_pad(hlo_at p, hlo_inst *x, hlo_inst *value,
                        const int64_t *low, const int64_t *high,
                        const int64_t *interior); /* interior NULL: 0 */
+/* x with so many values (NULL: zeros) before and behind those of dimension d
+ * (below 0: with so many less); x where both are 0. */
+hlo_inst *hlo_make_pad_dim(hlo_at p, hlo_inst *x, hlo_inst *value, int64_t d,
+                           int64_t low, int64_t high);
+/* Dimension d of x as two, of n and `each`; dimensions d and d + 1 as one. */
+hlo_inst *hlo_make_split(hlo_at p, hlo_inst *x, int64_t d, int64_t n,
+                         int64_t each);
+hlo_inst *hlo_make_join(hlo_at p, hlo_inst *x, int64_t d);
+/* The n parts of dimension `from` one behind the other along dimension `to`. */
+hlo_inst *hlo_make_parts_along(hlo_at p, hlo_inst *x, int64_t from, int64_t n,
+                               int64_t to);
 hlo_inst *hlo_make_concatenate(hlo_at p, int n, hlo_inst *const *x, int64_t dim);
 hlo_inst *hlo_make_iota(hlo_at p, const sd_shape *s, int64_t dim);
 hlo_inst *hlo_make_reduce(hlo_at p, hlo_inst *x, hlo_inst *init,

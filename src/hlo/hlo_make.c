@@ -205,6 +205,19 @@ hlo_inst *hlo_make_slice(hlo_at p, hlo_inst *x, const int64_t *start,
     return in;
 }
 
+hlo_inst *hlo_make_cut(hlo_at p, hlo_inst *x, int64_t d, int64_t from,
+                       int64_t to)
+{
+    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
+
+    if (from == 0 && to == x->shape->dim[d])
+        return x;
+    memcpy(limit, x->shape->dim, sizeof *limit * (size_t)x->shape->rank);
+    start[d] = from;
+    limit[d] = to;
+    return hlo_make_slice(p, x, start, limit, NULL);
+}
+
 hlo_inst *hlo_make_dynamic_slice(hlo_at p, hlo_inst *x, hlo_inst *const *start,
                                  const int64_t *size)
 {
@@ -253,17 +266,68 @@ hlo_inst *hlo_make_pad(hlo_at p, hlo_inst *x, hlo_inst *value,
     return in;
 }
 
+hlo_inst *hlo_make_pad_dim(hlo_at p, hlo_inst *x, hlo_inst *value, int64_t d,
+                           int64_t low, int64_t high)
+{
+    int64_t before[SD_MAX_RANK] = {0}, behind[SD_MAX_RANK] = {0};
+
+    if (!low && !high)
+        return x;
+    before[d] = low;
+    behind[d] = high;
+    if (!value)
+        value = hlo_make_scalar(p, x->shape->dtype, 0);
+    return hlo_make_pad(p, x, value, before, behind, NULL);
+}
+
+hlo_inst *hlo_make_split(hlo_at p, hlo_inst *x, int64_t d, int64_t n,
+                         int64_t each)
+{
+    int64_t dim[SD_MAX_RANK];
+    int rank = x->shape->rank + 1;
+
+    assert(rank <= SD_MAX_RANK);
+    for (int i = 0; i < rank; i++)
+        dim[i] = i == d ? n : i == d + 1 ? each : x->shape->dim[i - (i > d)];
+    return hlo_make_reshape(p, x, rank, dim);
+}
+
+hlo_inst *hlo_make_join(hlo_at p, hlo_inst *x, int64_t d)
+{
+    int64_t dim[SD_MAX_RANK];
+    int rank = x->shape->rank - 1;
+
+    for (int i = 0; i < rank; i++)
+        dim[i] = x->shape->dim[i + (i > d)];
+    dim[d] *= x->shape->dim[d + 1];
+    return hlo_make_reshape(p, x, rank, dim);
+}
+
+hlo_inst *hlo_make_parts_along(hlo_at p, hlo_inst *x, int64_t from, int64_t n,
+                               int64_t to)
+{
+    int64_t perm[SD_MAX_RANK];
+    int rank = x->shape->rank, k = 0;
+
+    x = hlo_make_split(p, x, from, n, x->shape->dim[from] / n);
+    for (int i = 0; i < rank; i++) { /* i: of the array without the parts */
+        if (i == to)
+            perm[k++] = from;
+        perm[k++] = i + (i >= from);
+    }
+    return hlo_make_join(p, hlo_make_transpose(p, x, perm), to);
+}
+
 hlo_inst *hlo_make_concatenate(hlo_at p, int n, hlo_inst *const *x, int64_t dim)
 {
     const sd_shape *s = x[0]->shape;
-    int64_t to[SD_MAX_RANK];
+    int64_t all = 0;
     hlo_inst *in;
 
-    memcpy(to, s->dim, sizeof *to * (size_t)s->rank);
-    for (int i = 1; i < n; i++)
-        to[dim] += x[i]->shape->dim[dim];
-    in = make(p, HLO_CONCATENATE,
-              sd_shape_make(arena_of(p), s->dtype, s->rank, to), n, x);
+    for (int i = 0; i < n; i++)
+        all += x[i]->shape->dim[dim];
+    in = make(p, HLO_CONCATENATE, sd_shape_with_dim(arena_of(p), s, dim, all),
+              n, x);
     in->dims = hlo_dims_copy(arena_of(p), &dim, 1);
     return in;
 }

@@ -110,7 +110,7 @@ static hlo_inst *join_complex(hlo_at p, hlo_inst *x)
     hlo_inst *part[2];
 
     for (int k = 0; k < 2; k++)
-        part[k] = hlo_make_reshape(p, pass_cut(p, x, last, k, k + 1), last,
+        part[k] = hlo_make_reshape(p, hlo_make_cut(p, x, last, k, k + 1), last,
                                    x->shape->dim);
     return t_binary(p, HLO_COMPLEX, part[0], part[1]);
 }

@@ -75,15 +75,13 @@ static hlo_inst *move(hlo_at p, hlo_op op, const team *t, hlo_inst *x,
 {
     sd_arena *a = p.c->module->arena;
     const sd_shape *s = x->shape;
-    int64_t size[SD_MAX_RANK];
     hlo_collective *c = sd_arena_copy(a, t->coll, sizeof *c);
     hlo_inst *in;
 
-    memcpy(size, s->dim, sizeof *size * (size_t)s->rank);
-    if (op == HLO_ALL_GATHER)
-        size[dim] *= t->n;
-    in = hlo_inst_create(p.c, p.before, op,
-                         sd_shape_make(a, s->dtype, s->rank, size), 1, &x);
+    s = op == HLO_ALL_GATHER
+            ? sd_shape_with_dim(a, s, dim, s->dim[dim] * t->n)
+            : sd_shape_make(a, s->dtype, s->rank, s->dim); /* no layout */
+    in = hlo_inst_create(p.c, p.before, op, s, 1, &x);
     hlo_take_source(in, p.like);
     c->dim = dim;
     c->split_count = t->n;
@@ -123,7 +121,7 @@ static hlo_inst *chain(hlo_at p, const team *t, hlo_comp *body, hlo_inst *x,
     hlo_inst *sum = NULL;
 
     for (int64_t i = 0; i < t->n; i++) {
-        hlo_inst *part = pass_cut(p, x, dim, i * each, (i + 1) * each);
+        hlo_inst *part = hlo_make_cut(p, x, dim, i * each, (i + 1) * each);
 
         if (wide)
             part = pass_widened(p, part);

@@ -407,8 +407,8 @@ static hlo_inst *quarter(hlo_at p, hlo_inst *x, int row, int column)
     int rank = x->shape->rank;
     int64_t m = x->shape->dim[rank - 2] / 2, n = x->shape->dim[rank - 1] / 2;
 
-    x = pass_cut(p, x, rank - 2, row * m, (row + 1) * m);
-    return pass_cut(p, x, rank - 1, column * n, (column + 1) * n);
+    x = hlo_make_cut(p, x, rank - 2, row * m, (row + 1) * m);
+    return hlo_make_cut(p, x, rank - 1, column * n, (column + 1) * n);
 }
 
 /* Are m, n and k long enough for what is copied into parts and joined? */

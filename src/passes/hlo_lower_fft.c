@@ -242,7 +242,7 @@ static hlo_inst *with_mirror(const fft *f, hlo_inst *x, int64_t n)
     int64_t last = x->shape->rank - 1;
     hlo_inst *part[2] = {x};
 
-    part[1] = pass_cut(f->p, x, x->shape->rank - 1, 1, (n + 1) / 2);
+    part[1] = hlo_make_cut(f->p, x, x->shape->rank - 1, 1, (n + 1) / 2);
     part[1] = hlo_make_reverse(f->p, matrix_conj(f->p, part[1]), &last, 1);
     return hlo_make_concatenate(f->p, 2, part, last);
 }
@@ -343,7 +343,8 @@ static hlo_inst *real_lines(const fft *f, const hlo_inst *in, hlo_inst *x,
         return t_unary(f->p, HLO_REAL,
                        transform_dim(f, with_mirror(f, x, n), last, count));
     x = t_binary(f->p, HLO_COMPLEX, x, t_fill(f->p, x, 0));
-    return pass_cut(f->p, transform_dim(f, x, last, count), last, 0, n / 2 + 1);
+    return hlo_make_cut(f->p, transform_dim(f, x, last, count), last, 0,
+                        n / 2 + 1);
 }
 
 hlo_inst *hlo_lower_fft(hlo_inst *in)

@@ -92,17 +92,15 @@ static hlo_inst *every_second(hlo_at p, hlo_inst *x, int d, int64_t first)
 
 static void join_neighbours(ordered *o)
 {
-    int64_t none[SD_MAX_RANK] = {0}, one[SD_MAX_RANK] = {0};
     hlo_inst **arg =
         sd_arena_array(o->p.c->module->arena, hlo_inst *, 2 * o->n);
     hlo_inst *y;
 
-    one[o->d] = 1;
     for (int i = 0; i < o->n; i++) {
         hlo_inst *x = o->x[i];
 
-        if (x->shape->dim[o->d] % 2)
-            x = hlo_make_pad(o->p, x, o->in->arg[o->n + i], none, one, NULL);
+        x = hlo_make_pad_dim(o->p, x, o->in->arg[o->n + i], o->d, 0,
+                             x->shape->dim[o->d] % 2);
         arg[i] = every_second(o->p, x, o->d, 0);
         arg[o->n + i] = every_second(o->p, x, o->d, 1);
     }

@@ -116,20 +116,13 @@ static int pair_dim(const sd_shape *s, int64_t *half)
 static hlo_inst *interleave(const gen *g, hlo_inst *x[2], int d,
                             const sd_shape *to)
 {
-    int rank = to->rank + 1;
-    int64_t dim[SD_MAX_RANK + 1], start[SD_MAX_RANK] = {0};
     hlo_inst *part[2], *y;
 
-    for (int i = 0; i < rank; i++)
-        dim[i] = i <= d ? g->s32->dim[i] : i == d + 1 ? 1 : to->dim[i - 1];
     for (int i = 0; i < 2; i++)
-        part[i] = hlo_make_reshape(g->p, x[i], rank, dim);
+        part[i] = hlo_make_split(g->p, x[i], d, g->s32->dim[d], 1);
     y = hlo_make_concatenate(g->p, 2, part, d + 1);
-    memcpy(dim, to->dim, sizeof *dim * (size_t)to->rank);
-    dim[d] = 2 * g->s32->dim[d];
-    y = hlo_make_reshape(g->p, y, to->rank, dim);
-    return dim[d] == to->dim[d] ? y
-                                : hlo_make_slice(g->p, y, start, to->dim, NULL);
+    y = hlo_make_join(g->p, y, d);
+    return hlo_make_cut(g->p, y, d, 0, to->dim[d]);
 }
 
 static hlo_inst *threefry_bits(gen *g, const sd_shape *to, int64_t *used)

@@ -40,7 +40,8 @@ static hlo_inst *lower_topk(hlo_inst *in)
     sort->op_name = in->op_name;
     hlo_set_comps(sort, 1, &less);
     for (int i = 0; i < 2; i++)
-        out[i] = pass_cut(p, hlo_make_gte(p, sort, i), last, 0, in->dims.at[0]);
+        out[i] =
+            hlo_make_cut(p, hlo_make_gte(p, sort, i), last, 0, in->dims.at[0]);
     return hlo_make_tuple(p, 2, out);
 }
 

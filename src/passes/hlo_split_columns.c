@@ -99,7 +99,7 @@ static hlo_inst *take(hlo_at p, hlo_inst *x, int64_t d, int64_t k)
     for (int i = 0; i < x->shape->rank; i++)
         if (i != d)
             dim[n++] = x->shape->dim[i];
-    return pass_reshape(p, pass_cut(p, x, d, k, k + 1), n, dim);
+    return pass_reshape(p, hlo_make_cut(p, x, d, k, k + 1), n, dim);
 }
 
 static hlo_inst *as_operations(hlo_inst *in)
@@ -157,17 +157,15 @@ static hlo_inst *column_by_column(hlo_inst *in)
     hlo_at p = pass_at(in);
     const sd_shape *s = in->shape;
     int last = s->rank - 1;
-    int64_t dim[SD_MAX_RANK];
+    const sd_shape *one = sd_shape_with_dim(p.c->module->arena, s, last, 1);
     hlo_inst *y[COLUMNS];
 
-    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
-    dim[last] = 1;
     for (int64_t k = 0; k < s->dim[last]; k++)
         y[k] = pass_reshape(p,
                             hlo_make_reduce(p, take(p, in->arg[0], last + 1, k),
                                             in->arg[1], in->dims.at, 1,
                                             in->comp[0]),
-                            s->rank, dim);
+                            s->rank, one->dim);
     return hlo_make_concatenate(p, (int)s->dim[last], y, last);
 }
 

@@ -27,19 +27,8 @@ enum {
 /* x with its dimension d cut into chains. */
 static hlo_inst *in_chains(hlo_at p, hlo_inst *x, int d, int64_t nchain)
 {
-    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
-    int64_t dim[SD_MAX_RANK];
-    int rank = x->shape->rank + 1;
-
-    high[d] = nchain * CHAIN - x->shape->dim[d];
-    if (high[d])
-        x = hlo_make_pad(p, x, hlo_make_scalar(p, pass_dtype(x), 0), low, high,
-                         NULL);
-    for (int i = 0; i < rank; i++)
-        dim[i] = i == d       ? nchain
-                 : i == d + 1 ? CHAIN
-                              : x->shape->dim[i - (i > d)];
-    return hlo_make_reshape(p, x, rank, dim);
+    x = hlo_make_pad_dim(p, x, NULL, d, 0, nchain * CHAIN - x->shape->dim[d]);
+    return hlo_make_split(p, x, d, nchain, CHAIN);
 }
 
 /* The batch dimensions of an operand that is cut at d, and the chains' behind
@@ -160,49 +149,24 @@ static int64_t groups_of(const hlo_inst *in, const hlo_conv *c)
     return SD_MAX(n, 1);
 }
 
-/* The kernel of n groups: each has its part of k_in, and all of k_out. */
-static hlo_inst *grouped_kernel(hlo_at p, hlo_inst *y, hlo_conv *c, int64_t n)
-{
-    int64_t dim[SD_MAX_RANK], perm[SD_MAX_RANK];
-    int rank = y->shape->rank, in = (int)c->k_in, out = (int)c->k_out, k = 0;
-
-    for (int i = 0; i <= rank; i++)
-        dim[i] = i == in       ? n
-                 : i == in + 1 ? y->shape->dim[in] / n
-                               : y->shape->dim[i - (i > in)];
-    y = hlo_make_reshape(p, y, rank + 1, dim);
-    for (int i = 0; i < rank; i++) {
-        if (i == out)
-            perm[k++] = in;
-        perm[k++] = i + (i >= in);
-    }
-    y = hlo_make_transpose(p, y, perm);
-    for (int i = 0; i < rank; i++)
-        dim[i] =
-            i == out ? n * y->shape->dim[i + 1] : y->shape->dim[i + (i > out)];
-    return hlo_make_reshape(p, y, rank, dim);
-}
-
 static hlo_inst *split_conv(hlo_inst *in, int64_t n)
 {
     sd_arena *a = in->parent->module->arena;
     hlo_at p = pass_at(in);
     hlo_conv c = *in->u.conv;
-    hlo_inst *arg[] = {in->arg[0], grouped_kernel(p, in->arg[1], &c, n)}, *x;
-    int64_t dim[SD_MAX_RANK];
-    int rank = in->shape->rank, d = (int)c.out_feature;
+    int d = (int)c.out_feature;
+    int64_t each = in->shape->dim[d];
+    hlo_inst *arg[2] = {in->arg[0]}, *x;
 
+    /* a group has its part of k_in, and all of k_out */
+    arg[1] = hlo_make_parts_along(p, in->arg[1], c.k_in, n, c.k_out);
     c.feature_groups = n;
-    memcpy(dim, in->shape->dim, sizeof *dim * (size_t)rank);
-    dim[d] *= n;
     x = hlo_inst_clone(in->parent, in, in, arg);
-    x->shape = sd_shape_make(a, sum_of(in), rank, dim);
+    x->shape = sd_shape_with(a, sd_shape_with_dim(a, in->shape, d, n * each),
+                             sum_of(in));
     x->u.conv = sd_arena_copy(a, &c, sizeof c);
-    for (int i = rank; i > d; i--)
-        dim[i] = in->shape->dim[i - 1];
-    dim[d] = n;
-    return as_result(in,
-                     add_in_order(p, hlo_make_reshape(p, x, rank + 1, dim), d));
+    x = hlo_make_split(p, x, d, n, each);
+    return as_result(in, add_in_order(p, x, d));
 }
 
 static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)

@@ -117,19 +117,12 @@ static bool plan_split(hlo_inst *in, split *s)
 
 static hlo_inst *in_pieces(const split *s, hlo_inst *x)
 {
-    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
-    int64_t dim[SD_MAX_RANK];
-    int rank = s->s->rank + 1;
+    int64_t more = s->npiece * s->piece - s->s->dim[s->d];
 
-    high[s->d] = s->npiece * s->piece - s->s->dim[s->d];
-    if (high[s->d])
-        x = hlo_make_pad(s->p, x, pass_identity(s->p, s->op, pass_dtype(x)),
-                         low, high, NULL);
-    for (int i = 0; i < rank; i++)
-        dim[i] = i == s->d       ? s->npiece
-                 : i == s->d + 1 ? s->piece
-                                 : s->s->dim[i - (i > s->d)];
-    return hlo_make_reshape(s->p, x, rank, dim);
+    if (more)
+        x = hlo_make_pad_dim(s->p, x, pass_identity(s->p, s->op, pass_dtype(x)),
+                             s->d, 0, more);
+    return hlo_make_split(s->p, x, s->d, s->npiece, s->piece);
 }
 
 static hlo_inst *reduce_again(const split *s, hlo_inst **arg, int d)

@@ -66,39 +66,29 @@ static bool is_monoid(const hlo_inst *in)
 static hlo_inst *moved(hlo_at p, hlo_inst *x, hlo_inst *first, int d,
                        bool reverse)
 {
-    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
+    int by = reverse ? -1 : 1;
 
-    low[d] = reverse ? -1 : 1;
-    high[d] = -low[d];
-    return hlo_make_pad(p, x, first, low, high, NULL);
+    return hlo_make_pad_dim(p, x, first, d, by, -by);
 }
 
 static hlo_inst *in_pieces(hlo_at p, hlo_inst *x, hlo_inst *fill, int d,
                            int64_t n, int64_t piece, bool reverse)
 {
-    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
-    int64_t dim[SD_MAX_RANK];
-    int rank = x->shape->rank + 1;
+    int64_t more = n * piece - x->shape->dim[d];
 
-    (reverse ? low : high)[d] = n * piece - x->shape->dim[d];
-    if (low[d] || high[d])
-        x = hlo_make_pad(p, x, fill, low, high, NULL);
-    for (int i = 0; i < rank; i++)
-        dim[i] = i == d ? n : i == d + 1 ? piece : x->shape->dim[i - (i > d)];
-    return hlo_make_reshape(p, x, rank, dim);
+    x = hlo_make_pad_dim(p, x, fill, d, reverse ? more : 0, reverse ? 0 : more);
+    return hlo_make_split(p, x, d, n, piece);
 }
 
 static hlo_inst *whole_again(hlo_at p, hlo_inst *y, const sd_shape *s, int d,
                              bool reverse)
 {
-    int64_t dim[SD_MAX_RANK], n = y->shape->dim[d] * y->shape->dim[d + 1];
+    int64_t n, from;
 
-    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
-    dim[d] = n;
-    y = hlo_make_reshape(p, y, s->rank, dim);
-    return n == s->dim[d] ? y
-                          : pass_cut(p, y, d, reverse ? n - s->dim[d] : 0,
-                                     reverse ? n : s->dim[d]);
+    y = hlo_make_join(p, y, d);
+    n = s->dim[d];
+    from = reverse ? y->shape->dim[d] - n : 0;
+    return hlo_make_cut(p, y, d, from, from + n);
 }
 
 /* The scan of x along dimension d. */
@@ -129,7 +119,7 @@ hlo_inst *hlo_split_scan(hlo_inst *in)
     int64_t piece = piece_of(in), last = reverse ? 0 : piece - 1;
     hlo_at p = pass_at(in);
     hlo_inst *none, *pieces, *sums, *before, *arg[2];
-    int64_t dim[SD_MAX_RANK], to[SD_MAX_RANK];
+    int64_t n, to[SD_MAX_RANK];
     const sd_shape *s = in->shape;
     hlo_op op;
     bool known = hlo_comp_is_binary(in->comp[0], &op) &&
@@ -137,15 +127,14 @@ hlo_inst *hlo_split_scan(hlo_inst *in)
 
     if (!is_long(in) || (!known && !is_monoid(in)))
         return NULL;
-    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
-    dim[d] = (s->dim[d] + piece - 1) / piece;
+    n = (s->dim[d] + piece - 1) / piece;
     for (int i = 0; i < s->rank; i++)
         to[i] = i + (i > d);
     none = known ? pass_identity(p, op, pass_dtype(in)) : in->arg[1];
-    pieces = in_pieces(p, in->arg[0], none, d, dim[d], piece, reverse);
+    pieces = in_pieces(p, in->arg[0], none, d, n, piece, reverse);
     pieces = scan_like(in, pieces, none, d + 1);
-    sums = hlo_make_reshape(p, pass_cut(p, pieces, d + 1, last, last + 1),
-                            s->rank, dim);
+    sums = hlo_make_cut(p, pieces, d + 1, last, last + 1);
+    sums = hlo_make_join(p, sums, d);
     before = moved(p, scan_in_two(scan_like(in, sums, in->arg[1], d)),
                    in->arg[1], d, reverse);
     arg[0] = hlo_make_broadcast(p, before, pieces->shape, to, s->rank);

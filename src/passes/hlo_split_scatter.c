@@ -58,7 +58,7 @@ static bool plan_split(hlo_inst *in, split *s)
 /* Windows [from, to) of x, [batch, count, ..] or [count, ..]. */
 static hlo_inst *windows(const split *s, hlo_inst *x, int64_t from, int64_t to)
 {
-    return pass_cut(s->p, x, s->in->u.gather->operand_batch.n, from, to);
+    return hlo_make_cut(s->p, x, s->in->u.gather->operand_batch.n, from, to);
 }
 
 /* What divides into pieces, as [batch * npiece, piece, ..]. */

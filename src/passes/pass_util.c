@@ -230,18 +230,6 @@ static void start_at(hlo_at p, int rank, int dim, hlo_inst *at,
         start[i] = i == dim ? at : zero;
 }
 
-hlo_inst *pass_cut(hlo_at p, hlo_inst *x, int64_t dim, int64_t from, int64_t to)
-{
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
-
-    if (from == 0 && to == x->shape->dim[dim])
-        return x;
-    memcpy(limit, x->shape->dim, sizeof *limit * (size_t)x->shape->rank);
-    start[dim] = from;
-    limit[dim] = to;
-    return hlo_make_slice(p, x, start, limit, NULL);
-}
-
 hlo_inst *pass_slice_at(hlo_at p, hlo_inst *x, int dim, hlo_inst *at, int64_t n)
 {
     hlo_inst *start[SD_MAX_RANK];

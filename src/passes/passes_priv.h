@@ -102,9 +102,6 @@ hlo_inst *pass_turn_make(pass_turn *t, const hlo_inst *x);
 /* Is it the target of a custom-call whose value is its operand's, e.g.
  * "Sharding"? */
 bool pass_is_identity_target(const char *target);
-/* Positions [from, to) of dimension dim of x; x where that is all. */
-hlo_inst *pass_cut(hlo_at p, hlo_inst *x, int64_t dim, int64_t from,
-                   int64_t to);
 /* n positions of dimension dim of x, from position `at` on; and x with `part`
  * at these positions. */
 hlo_inst *pass_slice_at(hlo_at p, hlo_inst *x, int dim, hlo_inst *at,

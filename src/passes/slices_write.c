@@ -108,7 +108,6 @@ void slice_loop_read(slice_loop *l, slice_group *g, int level)
 static const sd_shape *cut_shape(sd_arena *a, const sd_shape *s, int dim,
                                  int64_t rows)
 {
-    int64_t d[SD_MAX_RANK];
     const sd_shape *e[SD_MAX_RANK];
 
     if (s->dtype == SD_TUPLE) {
@@ -121,9 +120,7 @@ static const sd_shape *cut_shape(sd_arena *a, const sd_shape *s, int dim,
             to[i] = cut_shape(a, s->elem[i], dim, rows);
         return sd_shape_tuple(a, s->nelem, to);
     }
-    memcpy(d, s->dim, sizeof *d * (size_t)s->rank);
-    d[dim] = rows;
-    return sd_shape_make(a, s->dtype, s->rank, d);
+    return sd_shape_with_dim(a, s, dim, rows);
 }
 
 static sd_arena *arena_of(const slice_loop *l)

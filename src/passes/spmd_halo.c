@@ -201,7 +201,7 @@ static hlo_inst *piece(hlo_at p, hlo_inst *x, int d, const span *w,
 {
     bool *who = sd_arena_array(p.c->module->arena, bool, w->n);
 
-    x = pass_cut(p, x, d, from, to);
+    x = hlo_make_cut(p, x, d, from, to);
     for (int64_t i = 0; i < w->n; i++) {
         int64_t a, b;
 
@@ -267,8 +267,8 @@ static hlo_inst *interval(hlo_at p, hlo_inst *x, int d, span *w,
     x = padded(p, x, fill, d, low, high, 0);
     place = spmd_index(p, s->grid, &s->dim[d].cut);
     if (!step)
-        return filled(p, pass_cut(p, x, d, off + low, off + low + w->size), d,
-                      w, place);
+        return filled(p, hlo_make_cut(p, x, d, off + low, off + low + w->size),
+                      d, w, place);
     count = spmd_counts(x->shape);
     for (int i = 0; i < x->shape->rank; i++) {
         size[i] = i == d ? w->size : x->shape->dim[i];

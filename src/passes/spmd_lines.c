@@ -4,17 +4,6 @@
  * everybody knows what lies before its part, or picks of what was picked. */
 #include "spmd_lines.h"
 
-static const sd_shape *with_dim(hlo_module *m, const sd_shape *s, sd_dtype t,
-                                int d, int64_t n)
-{
-    int64_t dim[SD_MAX_RANK];
-
-    memcpy(dim, s->dim, sizeof *dim * (size_t)s->rank);
-    if (d >= 0)
-        dim[d] = n;
-    return sd_shape_make(m->arena, t, s->rank, dim);
-}
-
 /* ---- running reductions ---- */
 
 static hlo_inst *window_over(hlo_at p, const hlo_inst *in, int d, bool reverse,
@@ -49,7 +38,7 @@ static hlo_inst *of_others(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
     int64_t dim = d;
 
     x = spmd_join(p, x, along);
-    ints = with_dim(m, x->shape, SD_S32, -1, 0);
+    ints = sd_shape_make(m->arena, SD_S32, x->shape->rank, x->shape->dim);
     is = hlo_make_compare(p, reverse ? HLO_GT : HLO_LT,
                           hlo_make_iota(p, ints, d),
                           pass_spread(p, place, ints));
@@ -83,7 +72,7 @@ hlo_inst *spmd_run(hlo_inst *in, hlo_at p, hlo_inst *const *arg,
         if (i != d)
             to[n++] = i;
     end = reverse ? 1 : x->shape->dim[d];
-    last = pass_cut(p, x, d, end - 1, end);
+    last = hlo_make_cut(p, x, d, end - 1, end);
     last = of_others(p, last, s, d, reverse, init, body);
     x = hlo_make_binary(p, op, hlo_make_broadcast(p, last, x->shape, to, n), x);
     return pass_convert(p, t, x);
@@ -149,8 +138,9 @@ static hlo_inst *lines(hlo_at p, const hlo_inst *in, hlo_inst *x,
     hlo_module *m = p.c->module;
     int last = x->shape->rank - 1;
     int64_t n = type == HLO_FFT_RFFT ? length / 2 + 1 : length;
-    hlo_inst *y = hlo_inst_create(p.c, p.before, HLO_FFT,
-                                  with_dim(m, x->shape, t, last, n), 1, &x);
+    const sd_shape *s = sd_shape_with(
+        m->arena, sd_shape_with_dim(m->arena, x->shape, last, n), t);
+    hlo_inst *y = hlo_inst_create(p.c, p.before, HLO_FFT, s, 1, &x);
 
     y->u.fft = in->u.fft;
     y->u.fft.type = type;

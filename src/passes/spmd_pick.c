@@ -106,7 +106,7 @@ static window window_of(const hlo_inst *in, hlo_at p, hlo_inst *const *at,
 static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
                        hlo_inst *fill)
 {
-    int64_t pad[3][SD_MAX_RANK] = {0}, size[SD_MAX_RANK];
+    int64_t size[SD_MAX_RANK];
     sd_dtype t = pass_dtype(by);
     hlo_inst *start[SD_MAX_RANK], *zero = hlo_make_scalar_s64(p, t, 0);
     int64_t n = x->shape->dim[d];
@@ -115,9 +115,8 @@ static hlo_inst *moved(hlo_at p, hlo_inst *x, int d, hlo_inst *by,
         size[i] = x->shape->dim[i];
         start[i] = zero;
     }
-    pad[0][d] = pad[1][d] = n;
     start[d] = t_add(p, by, hlo_make_scalar_s64(p, t, n));
-    x = hlo_make_pad(p, x, fill, pad[0], pad[1], pad[2]);
+    x = hlo_make_pad_dim(p, x, fill, d, n, n);
     return hlo_make_dynamic_slice(p, x, start, size);
 }
 
@@ -228,7 +227,7 @@ static hlo_inst *component(hlo_at p, const hlo_gather *g, hlo_inst *at, int i)
     for (int d = 0; d < rank; d++)
         if (d != v)
             dim[n++] = at->shape->dim[d];
-    return hlo_make_reshape(p, pass_cut(p, at, v, i, i + 1), rank - 1, dim);
+    return hlo_make_reshape(p, hlo_make_cut(p, at, v, i, i + 1), rank - 1, dim);
 }
 
 /* Which of the places are in this participant's part, as an array like the

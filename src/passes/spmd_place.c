@@ -127,14 +127,7 @@ static const sd_shape *ints_like(hlo_at p, const sd_shape *s)
 /* x from `low` on in dimension d, of so many elements. */
 static hlo_inst *placed(hlo_at p, hlo_inst *x, int d, int64_t low, int64_t size)
 {
-    int64_t pad[3][SD_MAX_RANK] = {0};
-
-    pad[0][d] = low;
-    pad[1][d] = size - low - x->shape->dim[d];
-    return pad[0][d] || pad[1][d]
-               ? hlo_make_pad(p, x, hlo_make_scalar(p, pass_dtype(x), 0),
-                              pad[0], pad[1], pad[2])
-               : x;
+    return hlo_make_pad_dim(p, x, NULL, d, low, size - low - x->shape->dim[d]);
 }
 
 /* Is a place of dimension d before `end`? */
@@ -252,8 +245,8 @@ static hlo_inst *sent(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
 {
     int64_t each = x->shape->dim[d];
 
-    x = pass_cut(p, x, d, SD_MAX(from - place * each, 0),
-                 SD_MIN(to - place * each, each));
+    x = hlo_make_cut(p, x, d, SD_MAX(from - place * each, 0),
+                     SD_MIN(to - place * each, each));
     return spmd_of_place(p, x, s->grid, &s->dim[d].cut, place);
 }
 
@@ -273,7 +266,7 @@ hlo_inst *spmd_send_few(spmd_flow *f, hlo_inst *in, int d)
     for (int64_t k = first / each; k <= (end - 1) / each; k++)
         piece[n++] = sent(p, had->local, had->s, d, k, first, end);
     x = n > 1 ? hlo_make_concatenate(p, n, piece, d) : piece[0];
-    few = pass_cut(p, in->arg[0], d, first, end);
+    few = hlo_make_cut(p, in->arg[0], d, first, end);
     rest = hlo_sharding_with(f->m, had->s, d, (hlo_atoms){0});
     if (hlo_sharding_used(rest))
         spmd_set_part(f, few, x, rest);

@@ -91,18 +91,16 @@ hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s)
 
     for (int i = 0; i < s->rank && sd_shape_is_array(x->shape); i++) {
         const hlo_atoms *a = &s->dim[i].cut;
-        int64_t dim[SD_MAX_RANK];
         hlo_collective *c;
 
         if (!a->n)
             continue;
         c = among(m, s->grid, a);
         c->dim = i;
-        memcpy(dim, x->shape->dim, sizeof *dim * (size_t)x->shape->rank);
-        dim[i] *= c->group_size;
         x = made(p, HLO_ALL_GATHER,
-                 sd_shape_make(m->arena, pass_dtype(x), x->shape->rank, dim), x,
-                 c);
+                 sd_shape_with_dim(m->arena, x->shape, i,
+                                   x->shape->dim[i] * c->group_size),
+                 x, c);
     }
     return x;
 }
@@ -140,13 +138,11 @@ static hlo_inst *reduce_scatter(hlo_at p, hlo_inst *x, const hlo_sharding *s,
 {
     hlo_module *m = p.c->module;
     hlo_collective *c = among(m, s->grid, along);
-    int64_t dim[SD_MAX_RANK];
 
     c->dim = d;
-    memcpy(dim, x->shape->dim, sizeof *dim * (size_t)x->shape->rank);
-    dim[d] /= c->group_size;
     return reduced(p, HLO_REDUCE_SCATTER,
-                   sd_shape_make(m->arena, pass_dtype(x), x->shape->rank, dim),
+                   sd_shape_with_dim(m->arena, x->shape, d,
+                                     x->shape->dim[d] / c->group_size),
                    x, c, combiner(s, pass_dtype(x)));
 }
 

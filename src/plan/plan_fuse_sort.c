@@ -103,13 +103,8 @@ static hlo_inst *result_inside(hlo_comp *f, const sorting *s, hlo_inst *sort,
 {
     hlo_at at = {f, NULL, NULL};
     hlo_inst *x = s->tuple ? hlo_make_gte(at, sort, i) : sort;
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK];
 
-    if (s->keep == x->shape->dim[s->dim])
-        return x;
-    memcpy(limit, x->shape->dim, sizeof *limit * (size_t)x->shape->rank);
-    limit[s->dim] = s->keep;
-    return hlo_make_slice(at, x, start, limit, NULL);
+    return hlo_make_cut(at, x, s->dim, 0, s->keep);
 }
 
 static hlo_inst *root_inside(sd_arena *a, hlo_comp *f, const sorting *s,

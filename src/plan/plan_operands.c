@@ -126,12 +126,7 @@ void plan_order_dims(int64_t *to, int64_t a, hlo_dims spatial, int64_t b,
 
 hlo_inst *plan_padded(hlo_at p, hlo_inst *x, int d, int64_t n)
 {
-    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
-
-    high[d] = n - x->shape->dim[d];
-    return high[d] ? hlo_make_pad(p, x, hlo_make_scalar(p, x->shape->dtype, 0),
-                                  low, high, NULL)
-                   : x;
+    return hlo_make_pad_dim(p, x, NULL, d, 0, n - x->shape->dim[d]);
 }
 
 int64_t plan_full_rows(int64_t n, sd_dtype t)

@@ -165,14 +165,7 @@ static hlo_inst *framed(hlo_at p, const hlo_conv *c, hlo_inst *x,
 /* Positions [0, n) of the last dimension of x. */
 static hlo_inst *first_of(hlo_at p, hlo_inst *x, int64_t n)
 {
-    int64_t start[SD_MAX_RANK] = {0}, limit[SD_MAX_RANK], step[SD_MAX_RANK];
-
-    for (int i = 0; i < x->shape->rank; i++) {
-        limit[i] = x->shape->dim[i];
-        step[i] = 1;
-    }
-    limit[x->shape->rank - 1] = n;
-    return hlo_make_slice(p, x, start, limit, step);
+    return hlo_make_cut(p, x, x->shape->rank - 1, 0, n);
 }
 
 /* Of each last row of x n pieces of k elements, each `apart` from the one

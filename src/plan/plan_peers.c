@@ -161,15 +161,10 @@ static int operand_of(const hlo_inst *in, const device_desc *dev)
 
 static hlo_inst *part_of(hlo_at p, hlo_inst *all, int64_t i)
 {
-    const sd_shape *s = all->shape;
     int64_t dim = hlo_collective_dim(all),
-            each = s->dim[dim] / all->u.coll->group_size;
-    int64_t from[SD_MAX_RANK] = {0}, to[SD_MAX_RANK];
+            each = all->shape->dim[dim] / all->u.coll->group_size;
 
-    memcpy(to, s->dim, sizeof *to * (size_t)s->rank);
-    from[dim] = i * each;
-    to[dim] = from[dim] + each;
-    return hlo_make_slice(p, all, from, to, NULL);
+    return hlo_make_cut(p, all, dim, i * each, (i + 1) * each);
 }
 
 /* The fusion's computation, with the parts as its first parameters. */

@@ -54,7 +54,7 @@ static hlo_inst *phase(hlo_inst *in, int i, int64_t r)
     hlo_at p = {in->parent, in, in};
     hlo_conv *c = sd_arena_copy(a, in->u.conv, sizeof *c);
     hlo_window_dim *w;
-    int64_t dim[SD_MAX_RANK], at = c->out_spatial.at[i], d, first, taps;
+    int64_t at = c->out_spatial.at[i], d, first, taps;
     hlo_inst *arg[2] = {in->arg[0], NULL}, *x;
     const sd_shape *s;
 
@@ -63,16 +63,14 @@ static hlo_inst *phase(hlo_inst *in, int i, int64_t r)
     d = w->base_dilation;
     first = ((w->pad_low - r) % d + d) % d;
     taps = (w->size - first + d - 1) / d;
-    memcpy(dim, in->shape->dim, (size_t)in->shape->rank * sizeof *dim);
-    dim[at] = (dim[at] + d - 1) / d;
-    s = sd_shape_make(a, in->shape->dtype, in->shape->rank, dim);
+    s = sd_shape_with_dim(a, in->shape, at, (in->shape->dim[at] + d - 1) / d);
     if (taps < 1)
         return hlo_make_fill(p, s, 0);
     arg[1] = part_of_kernel(
         p, in->arg[1], c->k_spatial.at[i],
         w->reversal ? w->size - 1 - first - d * (taps - 1) : first, taps, d);
     w->pad_low = (w->pad_low - r - first) / d;
-    w->pad_high = dim[at] - in->arg[0]->shape->dim[c->in_spatial.at[i]] -
+    w->pad_high = s->dim[at] - in->arg[0]->shape->dim[c->in_spatial.at[i]] -
                   w->pad_low + taps - 1;
     w->size = taps;
     w->base_dilation = 1;
@@ -86,23 +84,13 @@ static hlo_inst *phase(hlo_inst *in, int i, int64_t r)
 static hlo_inst *in_turns(hlo_inst *in, hlo_inst **x, int64_t d, int64_t at)
 {
     hlo_at p = {in->parent, in, in};
-    int rank = in->shape->rank;
-    int64_t dim[SD_MAX_RANK], start[SD_MAX_RANK] = {0}, step[SD_MAX_RANK];
     hlo_inst *all;
 
-    for (int i = 0; i < rank + 1; i++) {
-        step[i] = 1;
-        dim[i] = i == at + 1 ? 1 : x[0]->shape->dim[i - (i > at)];
-    }
     for (int r = 0; r < d; r++)
-        x[r] = hlo_make_reshape(p, x[r], rank + 1, dim);
+        x[r] = hlo_make_split(p, x[r], at, x[r]->shape->dim[at], 1);
     all = hlo_make_concatenate(p, (int)d, x, at + 1);
-    memcpy(dim, in->shape->dim, (size_t)rank * sizeof *dim);
-    dim[at] = all->shape->dim[at] * d;
-    all = hlo_make_reshape(p, all, rank, dim);
-    return dim[at] == in->shape->dim[at]
-               ? all
-               : hlo_make_slice(p, all, start, in->shape->dim, step);
+    all = hlo_make_join(p, all, at);
+    return hlo_make_cut(p, all, at, 0, in->shape->dim[at]);
 }
 
 static void split(hlo_inst *in)

@@ -186,7 +186,7 @@ static void complete(hlo_wide *u, int64_t m, int64_t ld, int64_t j)
 }
 
 /* a: m x n with m >= n, overwritten; u: m x more, v: n x n. */
-static void svd_tall(hlo_la *l, hlo_wide *a, int64_t m, int64_t n, int64_t more,
+static void svd_tall(hlo_wide *a, int64_t m, int64_t n, int64_t more,
                      hlo_wide *u, hlo_wide *v, long double *s)
 {
     for (int k = 0; k < MOST_SWEEPS && sweep_columns(a, m, n, v); k++)
@@ -207,7 +207,6 @@ static void svd_tall(hlo_la *l, hlo_wide *a, int64_t m, int64_t n, int64_t more,
         if (!has)
             complete(u, m, more, j);
     }
-    (void)l;
 }
 
 void hlo_la_svd(hlo_la *l)
@@ -226,7 +225,7 @@ void hlo_la_svd(hlo_la *l)
 
             a[wide ? j * m + i : i * n + j] = wide ? conjl(x) : x;
         }
-    svd_tall(l, a, rows, k, more, u, v, s);
+    svd_tall(a, rows, k, more, u, v, s);
     for (int64_t i = 0; i < k; i++)
         l->out[0][i] = s[i];
     if (!l->c->attr[1])

@@ -45,8 +45,9 @@ static int type_number(sd_dtype t)
     return t == SD_F32 ? 0 : t == SD_F64 ? 1 : t == SD_C64 ? 2 : 3;
 }
 
-/* Of many small matrices at once; X(name). */
-#define LANES(X) \
+/* Those that also do many small matrices at once, a lane each, and a matrix by
+ * a group of a GPU's work items; X(name). */
+#define SPREAD(X) \
     X(eigh) \
     X(svd) \
     X(svd_values) \
@@ -58,31 +59,20 @@ static int type_number(sd_dtype t)
 static const char *const lanes_name[][2] = {
 #define X(name) \
     [FN_##name] = {"dl_" #name "_lanes_f32", "dl_" #name "_lanes_f64"},
-    LANES(X)
+    SPREAD(X)
+#undef X
+};
+static const char *const group_name[][TYPES] = {
+#define X(name) \
+    [FN_##name] = {"dl_" #name "_group_f32", "dl_" #name "_group_f64", \
+                   "dl_" #name "_group_c64", "dl_" #name "_group_c128"},
+    SPREAD(X)
 #undef X
 };
 
 /* Where the vectors of all lanes outgrow the second level of cache one matrix
  * after the other is quicker. */
 enum { MOST_LANES_SIDE = 64, LEAST_LANES_BATCH = 4, VECTOR_BYTES = 64 };
-
-/* By a group of a GPU's work items; X(name). */
-#define GROUPS(X) \
-    X(eigh) \
-    X(svd) \
-    X(svd_values) \
-    X(lu) \
-    X(qr) \
-    X(householder_product) \
-    X(cholesky) \
-    X(triangular_solve)
-static const char *const group_name[][TYPES] = {
-#define X(name) \
-    [FN_##name] = {"dl_" #name "_group_f32", "dl_" #name "_group_f64", \
-                   "dl_" #name "_group_c64", "dl_" #name "_group_c128"},
-    GROUPS(X)
-#undef X
-};
 
 typedef struct { /* work, room: in numbers of the call's type; lanes: in
                     vectors */

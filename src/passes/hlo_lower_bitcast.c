@@ -80,15 +80,15 @@ static hlo_inst *real_bits(hlo_at p, hlo_inst *x, sd_dtype to, bool whole)
 
 /* ---- complex ---- */
 
-/* With a dimension of n last. */
-static hlo_inst *with_last(hlo_at p, hlo_inst *x, int64_t n)
+/* With a dimension of 1 last. */
+static hlo_inst *with_last(hlo_at p, hlo_inst *x)
 {
     int64_t dim[SD_MAX_RANK];
     int rank = x->shape->rank;
 
     for (int i = 0; i < rank; i++)
         dim[i] = x->shape->dim[i];
-    dim[rank] = n;
+    dim[rank] = 1;
     return hlo_make_reshape(p, x, rank + 1, dim);
 }
 
@@ -96,8 +96,8 @@ static hlo_inst *with_last(hlo_at p, hlo_inst *x, int64_t n)
 static hlo_inst *split_complex(hlo_at p, hlo_inst *x)
 {
     hlo_inst *part[] = {
-        with_last(p, t_unary(p, HLO_REAL, x), 1),
-        with_last(p, t_unary(p, HLO_IMAG, x), 1),
+        with_last(p, t_unary(p, HLO_REAL, x)),
+        with_last(p, t_unary(p, HLO_IMAG, x)),
     };
 
     return hlo_make_concatenate(p, 2, part, x->shape->rank);

@@ -17,7 +17,7 @@ static hlo_inst *real_part(hlo_at p, hlo_inst *x)
 
 static hlo_inst *upper_part(hlo_at p, hlo_inst *x)
 {
-    return t_pick(p, matrix_where_column(p, x->shape, HLO_LE, 0), x,
+    return t_pick(p, matrix_where_column(p, x->shape, HLO_LE), x,
                   t_fill(p, x, 0));
 }
 

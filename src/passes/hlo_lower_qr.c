@@ -133,9 +133,9 @@ static hlo_inst *vectors(hlo_at p, hlo_inst *packed)
     const sd_shape *s = packed->shape;
     hlo_inst *v;
 
-    v = t_pick(p, matrix_where_column(p, s, HLO_EQ, 0), t_fill(p, packed, 1),
+    v = t_pick(p, matrix_where_column(p, s, HLO_EQ), t_fill(p, packed, 1),
                zeros_like(p, packed));
-    return t_pick(p, matrix_where_column(p, s, HLO_GT, 0), packed, v);
+    return t_pick(p, matrix_where_column(p, s, HLO_GT), packed, v);
 }
 
 /* Reduces the columns of a panel, one a turn; *tau, [n, 1, columns], their
@@ -143,7 +143,7 @@ static hlo_inst *vectors(hlo_at p, hlo_inst *packed)
 static hlo_inst *reduce_columns(hlo_at p, hlo_inst *a, hlo_inst **tau)
 {
     int64_t cols = a->shape->dim[2];
-    hlo_inst *init[] = {a, matrix_fill(p, a, 1, cols, 0)}, *one;
+    hlo_inst *init[] = {a, matrix_zero_rows(p, a, cols)}, *one;
     matrix_loop l;
 
     matrix_loop_open(&l, p, "reflect_column", 2, init);
@@ -221,7 +221,7 @@ static hlo_inst *reduce_all(hlo_at p, hlo_inst *a, int64_t panels, int64_t size,
 {
     int64_t rows = a->shape->dim[1], cols = a->shape->dim[2];
     hlo_inst *init[] = {matrix_pad(p, a, rows + (panels - 1) * size, cols),
-                        matrix_fill(p, a, 1, panels * size, 0)};
+                        matrix_zero_rows(p, a, panels * size)};
     hlo_inst *from, *part, *x;
     matrix_loop l;
 
@@ -321,7 +321,7 @@ static hlo_inst *lower_qr(hlo_inst *in)
                    SD_MAX(n, panels * size));
     x = matrix_cut(p, reduce_all(p, x, panels, size, &tau), m, n);
     scale = t_div(p, t_fill(p, scale, 1), scale);
-    x = t_pick(p, matrix_where_column(p, x->shape, HLO_LE, 0),
+    x = t_pick(p, matrix_where_column(p, x->shape, HLO_LE),
                scaled_by_real(p, x, scale), x);
     out[0] = matrix_result(p, x, s);
     out[1] = matrix_result(p, matrix_cut(p, tau, 1, nv), to);
@@ -359,8 +359,7 @@ static hlo_inst *lower_product(hlo_inst *in)
     if (sd_shape_count(s) == 0)
         return in->arg[0];
     x = matrix_stack(p, pass_widened(p, in->arg[0]));
-    one = t_convert(p, pass_dtype(x),
-                    matrix_where_column(p, x->shape, HLO_EQ, 0));
+    one = t_convert(p, pass_dtype(x), matrix_where_column(p, x->shape, HLO_EQ));
     if (k == 0)
         return matrix_result(p, one, s);
     v = vectors(p, matrix_cut(p, x, m, k));

@@ -62,7 +62,7 @@ hlo_inst *matrix_solve_lower(hlo_at p, hlo_inst *a, hlo_inst *b, bool unit)
     /* with many columns an inverse and a product are quicker */
     if (n <= size && cols <= 4 * size)
         return matrix_solve(p, a, b, unit);
-    a = hlo_make_select(p, matrix_where_column(p, a->shape, HLO_GE, 0), a,
+    a = hlo_make_select(p, matrix_where_column(p, a->shape, HLO_GE), a,
                         hlo_make_fill(p, a->shape, 0));
     x = solve_blocks(p, matrix_pad_identity(p, a, rows),
                      matrix_pad(p, b, rows, cols), unit, size);

@@ -85,17 +85,16 @@ hlo_inst *matrix_inner(hlo_at p, hlo_inst *x, hlo_inst *y)
                            hlo_scalar_comp(p.c->module, HLO_ADD, t));
 }
 
-hlo_inst *matrix_fill(hlo_at p, const hlo_inst *like, int64_t rows,
-                      int64_t cols, double v)
+hlo_inst *matrix_zero_rows(hlo_at p, const hlo_inst *like, int64_t cols)
 {
-    return hlo_make_fill(p, shape_like(p, like, rows, cols), v);
+    return hlo_make_fill(p, shape_like(p, like, 1, cols), 0);
 }
 
 hlo_inst *matrix_identity(hlo_at p, const hlo_inst *like, int64_t size)
 {
     const sd_shape *s = shape_like(p, like, size, size);
 
-    return t_convert(p, s->dtype, matrix_where_column(p, s, HLO_EQ, 0));
+    return t_convert(p, s->dtype, matrix_where_column(p, s, HLO_EQ));
 }
 
 hlo_inst *matrix_spread(hlo_at p, hlo_inst *x, const sd_shape *to)
@@ -126,13 +125,10 @@ hlo_inst *matrix_where(hlo_at p, const sd_shape *s, int dim, hlo_cmp_dir dir,
     return hlo_make_compare(p, dir, at, pass_spread(p, with, at->shape));
 }
 
-hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir,
-                              int64_t by)
+hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir)
 {
     hlo_inst *col = places(p, s, 2);
 
-    if (by)
-        col = t_add(p, col, pass_fill_s64(p, col->shape, SD_S32, by));
     return hlo_make_compare(p, dir, places(p, s, 1), col);
 }
 
@@ -156,7 +152,7 @@ hlo_inst *matrix_pad_identity(hlo_at p, hlo_inst *x, int64_t size)
         return x;
     added =
         matrix_where(p, y->shape, 1, HLO_GE, hlo_make_scalar_s64(p, SD_S32, n));
-    added = t_and(p, added, matrix_where_column(p, y->shape, HLO_EQ, 0));
+    added = t_and(p, added, matrix_where_column(p, y->shape, HLO_EQ));
     return t_pick(p, added, t_fill(p, y, 1), y);
 }
 

@@ -21,21 +21,18 @@ hlo_inst *matrix_product(hlo_at p, hlo_inst *x, hlo_inst *y);
 /* x^H y, each element as a sum of short sums.  In one long sum of equal numbers
  * all rounding errors have one sign and add up; in short ones they do not. */
 hlo_inst *matrix_inner(hlo_at p, hlo_inst *x, hlo_inst *y);
-/* A stack [n, rows, cols] of the number v, n and the type being those of
- * `like`. */
-hlo_inst *matrix_fill(hlo_at p, const hlo_inst *like, int64_t rows,
-                      int64_t cols, double v);
+/* A stack [n, 1, cols] of zeros, n and the type being those of `like`. */
+hlo_inst *matrix_zero_rows(hlo_at p, const hlo_inst *like, int64_t cols);
 hlo_inst *matrix_identity(hlo_at p, const hlo_inst *like, int64_t size);
 /* x, which is [n, rows, 1], [n, 1, cols] or [n, 1, 1], broadcast to the shape
  * `to` of whole matrices. */
 hlo_inst *matrix_spread(hlo_at p, hlo_inst *x, const sd_shape *to);
 /* Masks of the shape s.  where: is the row (dim 1) or the column (dim 2) of an
  * element LT, EQ, ... the scalar `with`?  where_column: is its row LT, EQ, ...
- * its column plus `by`? */
+ * its column? */
 hlo_inst *matrix_where(hlo_at p, const sd_shape *s, int dim, hlo_cmp_dir dir,
                        hlo_inst *with);
-hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir,
-                              int64_t by);
+hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir);
 /* x with zeros below and to the right, up to rows x cols; pad_identity makes
  * it a square of that size, and puts ones on the diagonal of what it adds. */
 hlo_inst *matrix_pad(hlo_at p, hlo_inst *x, int64_t rows, int64_t cols);

@@ -219,7 +219,7 @@ sd_status cusolver_area(const cusolver_job *j, int area, size_t bytes,
     if (!st && !*at)
         st = d->ops->alloc(d, XPU_MEM_DEVICE, *has = bytes, at);
     if (!st && !*at) {
-        xpu_memory_give_back(d, XPU_MEM_DEVICE);
+        xpu_memory_give_back(d);
         st = d->ops->alloc(d, XPU_MEM_DEVICE, bytes, at);
     }
     *out = *at;

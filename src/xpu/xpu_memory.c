@@ -394,9 +394,9 @@ void xpu_device_clear_stats(xpu_device *d)
     pthread_mutex_unlock(&c->lock);
 }
 
-void xpu_memory_give_back(xpu_device *d, xpu_memory mem)
+void xpu_memory_give_back(xpu_device *d)
 {
-    xpu_cache *c = cache_of(d, mem);
+    xpu_cache *c = cache_of(d, XPU_MEM_DEVICE);
 
     pthread_mutex_lock(&c->lock);
     trim(c, 0);

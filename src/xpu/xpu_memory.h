@@ -41,7 +41,7 @@ sd_status xpu_memory_try(xpu_device *d, xpu_memory mem, xpu_purpose use,
 sd_status xpu_memory_alloc(xpu_device *d, xpu_memory mem, xpu_purpose use,
                            size_t bytes, void **out, int *cls);
 void xpu_memory_free(xpu_device *d, xpu_memory mem, void *p, int cls);
-/* What is held and not in use goes back to the system. */
-void xpu_memory_give_back(xpu_device *d, xpu_memory mem);
+/* What is held of the device's and not in use goes back to the system. */
+void xpu_memory_give_back(xpu_device *d);
 
 #endif

@@ -43,28 +43,6 @@ struct xpu_far {
 
 /* ---- messages ---- */
 
-xpu_far_message *xpu_far_message_make(int from, const xpu_far_head *h)
-{
-    xpu_far_message *m = malloc(sizeof *m + h->bytes);
-
-    if (!m)
-        return NULL;
-    *m = (xpu_far_message){.from = from, .head = *h};
-    return m;
-}
-
-void xpu_far_message_free(xpu_far_message *m)
-{
-    for (xpu_far_message *next; m; m = next) {
-        next = m->next;
-        for (int i = 0; i < m->npiece; i++)
-            xpu_memory_free(m->piece[i].dev, XPU_MEM_DEVICE, m->piece[i].at,
-                            m->piece[i].cls);
-        free(m->piece);
-        free(m);
-    }
-}
-
 sd_status xpu_far_hear(pthread_t *t, void *(*hear)(void *), xpu_wire *w)
 {
     int error = sd_thread_start(t, "xpu-far", hear, w);
@@ -73,17 +51,6 @@ sd_status xpu_far_hear(pthread_t *t, void *(*hear)(void *), xpu_wire *w)
         return NULL;
     return sd_error(SD_EXHAUSTED, "a thread that hears the other processes: %s",
                     strerror(error));
-}
-
-bool xpu_far_is_head(const xpu_far_head *h)
-{
-    if (h->magic != XPU_FAR_MAGIC)
-        return false;
-    if (h->kind == XPU_FAR_FAILED || h->kind == XPU_FAR_NO_ARRAY)
-        return h->bytes <= XPU_FAR_TEXT && h->step >= SD_CANCELLED &&
-               h->step <= SD_DATA_LOSS;
-    return (h->kind == XPU_FAR_DATA || h->kind == XPU_FAR_ARRAY) &&
-           h->bytes <= XPU_FAR_MOST;
 }
 
 static bool is_of(const xpu_far_run *r, const xpu_far_head *h)
@@ -139,13 +106,14 @@ sd_status xpu_far_lost(xpu_far *f, int who)
     return st;
 }
 
-void xpu_far_lose(xpu_far *f, int who, sd_status st)
+void xpu_far_lose(xpu_far *f, int who, const char *why)
 {
+    sd_status st;
+
     pthread_mutex_lock(&f->lock);
-    if (f->lost[who])
-        sd_status_free(st);
-    else
-        f->lost[who] = st;
+    if (!f->lost[who])
+        f->lost[who] = sd_error(SD_UNAVAILABLE, "process %d of %d is gone: %s",
+                                who, f->n, why);
     pthread_cond_broadcast(&f->news);
     pthread_mutex_unlock(&f->lock);
     st = xpu_far_lost(f, who);

@@ -52,10 +52,23 @@ struct xpu_far_message {
 };
 /* Starts a wire's thread that listens to the other processes. */
 sd_status xpu_far_hear(pthread_t *t, void *(*hear)(void *), xpu_wire *w);
-bool xpu_far_is_head(const xpu_far_head *h); /* it may be what it says */
-/* For a wire, which reads head.bytes into data; NULL: no memory. */
+/* With room for head.bytes of data; NULL: no memory. */
 xpu_far_message *xpu_far_message_make(int from, const xpu_far_head *h);
 void xpu_far_message_free(xpu_far_message *m); /* with those behind it */
+
+/* What a wire is reading from one other process; zeroed to begin with. */
+typedef struct {
+    xpu_far_head head;
+    xpu_far_message *m; /* NULL: its head is read */
+    size_t got;         /* bytes of either */
+} xpu_far_inlet;
+/* Where the next bytes go, and how many they may be. */
+uint8_t *xpu_far_inlet_room(xpu_far_inlet *in, size_t *bytes);
+/* So many are there; a whole message is delivered.  Not NULL: why nothing more
+ * may come. */
+const char *xpu_far_inlet_take(xpu_far_inlet *in, xpu_far *f, int from,
+                               size_t bytes);
+void xpu_far_inlet_finish(xpu_far_inlet *in);
 
 /* ---- a wire ---- */
 
@@ -80,10 +93,10 @@ typedef struct {
 extern const xpu_wire_ops xpu_wire_sockets; /* xpu_sockets.c */
 extern const xpu_wire_ops xpu_wire_mpi; /* xpu_mpi.c */
 
-/* The wire calls deliver when the message m (taken) has come, and lose when
- * process `who` is gone, with the reason st (taken). */
+/* The message m (taken) has come. */
 void xpu_far_deliver(xpu_far *f, xpu_far_message *m);
-void xpu_far_lose(xpu_far *f, int who, sd_status st);
+/* The wire says that process `who` is gone, and why. */
+void xpu_far_lose(xpu_far *f, int who, const char *why);
 
 /* ---- this process among n ---- */
 

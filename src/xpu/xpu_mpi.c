@@ -82,9 +82,7 @@ enum { MOST_PIECE = 1 << 30, SPIN_NS = 20000 };
 typedef struct { /* with one other process */
     int rank;
     pthread_mutex_t lock; /* of sending */
-    xpu_far_head head; /* of what comes */
-    xpu_far_message *m; /* NULL: a head is next */
-    size_t got;
+    xpu_far_inlet in;
     _Atomic bool lost;
 } line;
 
@@ -222,46 +220,30 @@ static void lose(xpu_wire *w, int who, const char *why)
     int error;
 
     if (!atomic_load(&l->lost)) {
-        xpu_far_lose(w->far, who,
-                     sd_error(SD_UNAVAILABLE, "process %d of %d is gone: %s",
-                              who, w->n, why));
+        xpu_far_lose(w->far, who, why);
         /* after the reason, which is asked for by whoever sees it */
         atomic_store(&l->lost, true);
         if (why != has_ended)
             send_piece(w, who, NULL, 0, &error);
     }
-    xpu_far_message_free(l->m);
-    l->m = NULL;
+    xpu_far_inlet_finish(&l->in);
 }
 
 /* A piece of so many bytes has come. */
 static const char *take_piece(xpu_wire *w, int who, handle *piece, int bytes)
 {
     line *l = &w->at[who];
-    uint8_t *to = l->m ? l->m->data + l->got : (uint8_t *)&l->head;
-    size_t room = l->m ? l->head.bytes - l->got : sizeof l->head;
+    size_t room;
+    uint8_t *to = xpu_far_inlet_room(&l->in, &room);
     mpi_status status;
 
     if (!bytes)
         return has_ended;
-    if ((size_t)bytes > room || (!l->m && (size_t)bytes != room))
+    if ((size_t)bytes > room || (!l->in.m && (size_t)bytes != room))
         return "it sends what is no message";
     if (w->mpi.Mrecv(to, bytes, BYTE, piece, &status))
         return "what it sends cannot be received";
-    if (!l->m) {
-        if (!xpu_far_is_head(&l->head))
-            return "it sends what is no message";
-        if (!(l->m = xpu_far_message_make(who, &l->head)))
-            return "there is no memory for what it sends";
-        l->got = 0;
-    } else {
-        l->got += (size_t)bytes;
-    }
-    if (l->got == l->head.bytes) {
-        xpu_far_deliver(w->far, l->m);
-        l->m = NULL;
-    }
-    return NULL;
+    return xpu_far_inlet_take(&l->in, w->far, who, (size_t)bytes);
 }
 
 /* Whoever cannot hear hears nobody: it must not wait for what comes. */
@@ -437,7 +419,7 @@ static void wire_close(xpu_wire *w)
     atomic_compare_exchange_strong(&begun, &self, NULL);
     leave(w);
     for (int i = 0; i < w->n; i++) {
-        xpu_far_message_free(w->at[i].m);
+        xpu_far_inlet_finish(&w->at[i].in);
         pthread_mutex_destroy(&w->at[i].lock);
     }
     free(w);

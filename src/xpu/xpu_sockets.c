@@ -41,9 +41,7 @@ typedef struct { /* with one other process */
     int fd; /* -1: none */
     pthread_mutex_t lock; /* of sending */
     bool broken; /* within a message: none may follow */
-    xpu_far_head head; /* what is being read */
-    xpu_far_message *m; /* NULL: its head is */
-    size_t got; /* bytes of either */
+    xpu_far_inlet in;
 } line;
 
 struct xpu_wire {
@@ -239,32 +237,9 @@ static void lose(xpu_wire *w, int who, const char *why)
 {
     line *l = &w->at[who];
 
-    xpu_far_lose(w->far, who,
-                 sd_error(SD_UNAVAILABLE, "process %d of %d is gone: %s", who,
-                          w->n, why));
+    xpu_far_lose(w->far, who, why);
     shutdown(l->fd, SHUT_RDWR); /* whoever sends there is told */
-    xpu_far_message_free(l->m);
-    l->m = NULL;
-}
-
-/* All that there is of a head, or of what follows one, was read. */
-static const char *next_part(xpu_wire *w, int who)
-{
-    line *l = &w->at[who];
-
-    if (!l->m) {
-        if (!xpu_far_is_head(&l->head))
-            return "it sends what is no message";
-        if (!(l->m = xpu_far_message_make(who, &l->head)))
-            return "there is no memory for what it sends";
-        l->got = 0;
-        if (l->head.bytes)
-            return NULL;
-    }
-    xpu_far_deliver(w->far, l->m);
-    l->m = NULL;
-    l->got = 0;
-    return NULL;
+    xpu_far_inlet_finish(&l->in);
 }
 
 /* NULL: there is no more now; else why there never will be. */
@@ -274,19 +249,17 @@ static const char *read_line(xpu_wire *w, int who)
     const char *why = NULL;
 
     for (int i = 0; i < READS && !why; i++) {
-        uint8_t *to = l->m ? l->m->data : (uint8_t *)&l->head;
-        size_t all = l->m ? l->head.bytes : sizeof l->head;
-        ssize_t n = recv(l->fd, to + l->got, all - l->got, 0);
+        size_t room;
+        uint8_t *to = xpu_far_inlet_room(&l->in, &room);
+        ssize_t n = recv(l->fd, to, room, 0);
         bool ended = !n || (n < 0 && errno == ECONNRESET); /* words unread */
 
         if (ended)
-            return l->got || l->m ? "it ended within a message"
-                                  : "it has ended";
+            return l->in.got || l->in.m ? "it ended within a message"
+                                        : "it has ended";
         if (n < 0)
             return errno == EAGAIN || errno == EINTR ? NULL : strerror(errno);
-        l->got += (size_t)n;
-        if (l->got == all)
-            why = next_part(w, who);
+        why = xpu_far_inlet_take(&l->in, w->far, who, (size_t)n);
     }
     return why;
 }
@@ -415,7 +388,7 @@ static void wire_close(xpu_wire *w)
     for (int i = 0; i < w->n; i++) {
         if (w->at[i].fd >= 0)
             close(w->at[i].fd);
-        xpu_far_message_free(w->at[i].m);
+        xpu_far_inlet_finish(&w->at[i].in);
         pthread_mutex_destroy(&w->at[i].lock);
     }
     if (w->listener >= 0)

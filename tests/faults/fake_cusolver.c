@@ -1,11 +1,10 @@
 /* A libcusolver.so.12 for tests, with cuBLAS's functions in it: transposes and
  * row exchanges are made, in the stream's order, nothing else is computed;
  * calls and objects are counted, and a call fails on demand. */
+#include "fake_calls.h"
 #include "xpu_cusolver.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 
 #define API __attribute__((visibility("default")))
 enum { FAILED = 6, WORK = 96 };
@@ -16,15 +15,12 @@ API void fake_cusolver_begin(void *driver, long fails);
 API long fake_cusolver_calls(void);
 API long fake_cusolver_live(void);
 
-static _Atomic long ncall, nlive;
-static long bad_call;
 static cu_stream stream, blas_stream;
 static int (*launch)(cu_stream s, void (*fn)(void *), void *ctx);
 
 void fake_cusolver_begin(void *driver, long fails)
 {
-    ncall = 0;
-    bad_call = fails;
+    fail_at(fails, FAILED);
     *(void **)&launch = dlsym(driver, "cuLaunchHostFunc");
 }
 
@@ -36,29 +32,6 @@ long fake_cusolver_calls(void)
 long fake_cusolver_live(void)
 {
     return nlive;
-}
-
-static int answer(void)
-{
-    return ++ncall == bad_call ? FAILED : 0;
-}
-
-static int make(void **out)
-{
-    int bad = answer();
-
-    if (bad)
-        return bad;
-    *out = malloc(1);
-    nlive++;
-    return 0;
-}
-
-static int drop(void *p)
-{
-    free(p);
-    nlive--;
-    return 0;
 }
 
 /* A piece of work in a stream: of a transpose rows and columns of `from`, of

@@ -2,18 +2,14 @@
  * its calls and objects, and a call fails on demand.  No two of its layouts are
  * equal, so that a call of ours takes every road there is: operands reordered,
  * results reordered back, scratch. */
+#include "fake_calls.h"
 #include "xpu_onednn.h"
-
-#include <stdlib.h>
 
 #define API __attribute__((visibility("default")))
 
 API long fake_dnnl_calls(void);
 API long fake_dnnl_live(void);
 API void fake_dnnl_fail(long call, int error); /* counts begin anew */
-
-static long ncall, nlive, bad_call;
-static int bad_error;
 
 long fake_dnnl_calls(void)
 {
@@ -27,9 +23,7 @@ long fake_dnnl_live(void)
 
 void fake_dnnl_fail(long call, int error)
 {
-    bad_call = call;
-    bad_error = error;
-    ncall = 0;
+    fail_at(call, error);
 }
 
 API void omp_set_num_threads(int n);
@@ -39,61 +33,38 @@ void omp_set_num_threads(int n)
     (void)n;
 }
 
-static int trouble(void)
-{
-    return ++ncall == bad_call ? bad_error : 0;
-}
-
-static int make(void **out)
-{
-    int bad = trouble();
-
-    if (bad)
-        return bad;
-    *out = malloc(1);
-    nlive++;
-    return 0;
-}
-
-static int drop(void *p)
-{
-    free(p);
-    nlive--;
-    return 0;
-}
-
 /* ---- what each function of xpu_onednn.h does ---- */
 
 #define DO_engine_create                      make(e)
 #define DO_engine_destroy                     drop(e)
 #define DO_stream_create                      make(s)
 #define DO_stream_destroy                     drop(s)
-#define DO_stream_wait                        trouble()
+#define DO_stream_wait                        answer()
 #define DO_memory_desc_equal                  0
 #define DO_memory_create                      make(m)
-#define DO_memory_set_data_handle             trouble()
+#define DO_memory_set_data_handle             answer()
 #define DO_memory_destroy                     drop(m)
 #define DO_post_ops_create                    make(p)
 #define DO_post_ops_destroy                   drop(p)
 #define DO_primitive_attr_create              make(a)
 #define DO_primitive_attr_destroy             drop(a)
-#define DO_primitive_attr_set_post_ops        trouble()
-#define DO_primitive_attr_set_scratchpad_mode trouble()
+#define DO_primitive_attr_set_post_ops        answer()
+#define DO_primitive_attr_set_scratchpad_mode answer()
 #define DO_primitive_desc_destroy             drop(p)
 #define DO_primitive_create                   make(p)
 #define DO_primitive_destroy                  drop(p)
-#define DO_primitive_execute                  trouble()
+#define DO_primitive_execute                  answer()
 #define DO_reorder_primitive_desc_create      make(p)
 
 /* Version 2 alone */
-#define DO_memory_desc_init_by_strides                    trouble()
-#define DO_memory_desc_init_by_tag                        trouble()
-#define DO_post_ops_append_sum                            trouble()
-#define DO_post_ops_append_eltwise                        trouble()
-#define DO_matmul_desc_init                               trouble()
-#define DO_dilated_convolution_forward_desc_init          trouble()
-#define DO_dilated_convolution_backward_data_desc_init    trouble()
-#define DO_dilated_convolution_backward_weights_desc_init trouble()
+#define DO_memory_desc_init_by_strides                    answer()
+#define DO_memory_desc_init_by_tag                        answer()
+#define DO_post_ops_append_sum                            answer()
+#define DO_post_ops_append_eltwise                        answer()
+#define DO_matmul_desc_init                               answer()
+#define DO_dilated_convolution_forward_desc_init          answer()
+#define DO_dilated_convolution_backward_data_desc_init    answer()
+#define DO_dilated_convolution_backward_weights_desc_init answer()
 #define DO_primitive_desc_create                          make(p)
 /* Version 3 alone */
 #define DO_memory_desc_create_with_strides                    make((void **)d)

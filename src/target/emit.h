@@ -335,6 +335,11 @@ LLVMValueRef emit_get(emit *e, LLVMValueRef p);
 /* A level whose loop was entered from pre. */
 void emit_level_open(emit *e, LLVMBasicBlockRef pre);
 void emit_level_close(emit *e);
+/* Loops whose turns are a level; once_open: one that has one turn. */
+void emit_level_loop_open(emit *e, emit_loop *l, LLVMValueRef from,
+                          LLVMValueRef to, int64_t step);
+void emit_level_loop_close(emit *e, emit_loop *l);
+void emit_once_open(emit *e, emit_loop *l);
 LLVMBasicBlockRef emit_block(emit *e, const char *name);
 int emit_digit(const emit *e, int copy, int axis);
 int emit_canon(const emit *e, int copy, uint64_t varies);

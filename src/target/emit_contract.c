@@ -512,12 +512,10 @@ static void run_chains(block *t)
     int64_t all = e->k->axis[b->k].extent, chunk = b->chunk;
     int64_t depth = plan_engine_table[b->engine].depth;
     int64_t unit = plan_chain_words(b, 1);
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef end = emit_si(e, all), is_first;
     emit_loop l;
 
-    emit_loop_open(e, &l, emit_si(e, 0), end, chunk);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &l, emit_si(e, 0), end, chunk);
     t->k0 = l.at;
     t->k1 = emit_add(e, l.at, emit_si(e, chunk));
     if (all % chunk)
@@ -537,8 +535,7 @@ static void run_chains(block *t)
     if (by_words(t))
         weave_x(t);
     multiply(t);
-    emit_loop_close(e, &l);
-    emit_level_close(e);
+    emit_level_loop_close(e, &l);
 }
 
 /* Axes of the sum that are outside of the chains. */

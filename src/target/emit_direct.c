@@ -258,18 +258,15 @@ static LLVMValueRef open_and_find(direct *d, reading *w, int i,
                                   LLVMValueRef window)
 {
     emit *e = d->g->e;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef all;
     emit_loop once;
     told t;
 
-    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
-    emit_level_open(e, pre);
+    emit_once_open(e, &once);
     open_window(d, window);
     t = find_told(d, w, i);
     all = pack(d, w, &t);
-    emit_loop_close(e, &once);
-    emit_level_close(e);
+    emit_level_loop_close(e, &once);
     return all;
 }
 
@@ -360,23 +357,15 @@ static void multiply_deep(direct *d)
     multiply_half(d, x, y[1], true);
 }
 
-void emit_open_turns(emit *e, emit_loop *l, int64_t n)
+void emit_open_turns(emit *e, emit_loop *l, int64_t from, int64_t to,
+                     int64_t step)
 {
-    LLVMValueRef to = emit_si(e, n);
-    LLVMBasicBlockRef pre;
+    LLVMValueRef end = emit_si(e, to);
 
     if (e->abi->zero)
-        to = emit_add(e, to, e->abi->zero(e));
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, l, emit_si(e, 0), emit_si(e, n), 1);
-    l->to = to;
-    emit_level_open(e, pre);
-}
-
-void emit_close_turns(emit *e, emit_loop *l)
-{
-    emit_loop_close(e, l);
-    emit_level_close(e);
+        end = emit_add(e, end, e->abi->zero(e));
+    emit_level_loop_open(e, l, emit_si(e, from), emit_si(e, to), step);
+    l->to = end; /* opened with the number, which is known not to be 0 */
 }
 
 /* All steps along the last axis of K. */
@@ -388,14 +377,14 @@ static void multiply_all(direct *d)
     emit_loop step;
 
     if (d->turns > 1)
-        emit_open_turns(e, &step, d->turns);
+        emit_open_turns(e, &step, 0, d->turns, 1);
     for (int k = 0; k < b->step; k += depth)
         if (b->deep)
             multiply_deep(d);
         else
             multiply_panel(d);
     if (d->turns > 1)
-        emit_close_turns(e, &step);
+        emit_level_loop_close(e, &step);
 }
 
 /* From the columns where the steps have ended to the first ones, of rows that
@@ -481,17 +470,17 @@ void emit_run_direct(emit_tile *g)
     by = find_slide(&d);
     for (int i = 0; b->deep && i < g->nacc; i++)
         e->abi->begin_sum(e, g->acc[i], i);
-    emit_open_turns(e, &window, b->kt / row / slides);
+    emit_open_turns(e, &window, 0, b->kt / row / slides, 1);
     tell_all(&d, &d.x, window.at);
     tell_all(&d, &d.y, window.at);
     if (b->slides)
-        emit_open_turns(e, &kx, slides);
+        emit_open_turns(e, &kx, 0, slides, 1);
     multiply_all(&d);
     if (b->slides) {
         slide(&d, by);
-        emit_close_turns(e, &kx);
+        emit_level_loop_close(e, &kx);
     }
-    emit_close_turns(e, &window);
+    emit_level_loop_close(e, &window);
     for (int i = 0; b->deep && i < g->nacc; i++)
         e->abi->take_sum(e, g->acc[i], i);
 }

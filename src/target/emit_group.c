@@ -212,19 +212,16 @@ static void note_start(emit_tile *g, emit_operand *o, int i, const bool *of)
     emit *e = g->e;
     int nnode = e->k->nnode;
     emit_known *to = &o->from_start[i];
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop once;
 
     to->at = sd_arena_array(e->a, LLVMValueRef, nnode + 1);
     to->by = sd_arena_array(e->a, LLVMValueRef, nnode + 1);
-    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
-    emit_level_open(e, pre);
+    emit_once_open(e, &once);
     emit_open_vector(g, o, i);
     for (int n = 0; n < nnode; n++)
         if (of[n])
             to->at[n] = emit_expr(e, e->k->node[n]->off, 0, false);
-    emit_loop_close(e, &once);
-    emit_level_close(e);
+    emit_level_loop_close(e, &once);
     emit_close_vector(g, o);
 }
 
@@ -341,12 +338,10 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
         find_steps(g, o, at);
     e->lane = o->along;
     for (int i = 0; i < o->n; i++) {
-        LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
         LLVMValueRef step, chain, valid, v;
         emit_loop once;
 
-        emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
-        emit_level_open(e, pre);
+        emit_once_open(e, &once);
         chain = find_chain(g, at, &step);
         emit_open_side(e, o, o->m[i]);
         valid = open_depth(g, o, chain, step, o->k[i]);
@@ -356,8 +351,7 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
         if (valid)
             v = emit_select(e, valid, v, LLVMConstNull(LLVMTypeOf(v)));
         LLVMBuildStore(e->b, v, o->v[i]);
-        emit_loop_close(e, &once);
-        emit_level_close(e);
+        emit_level_loop_close(e, &once);
         emit_close_axes(e, axes);
     }
     e->lane = lane;
@@ -582,7 +576,6 @@ static void run_step(emit_tile *g, LLVMValueRef c, LLVMValueRef s)
 static void run_chains(emit_tile *g)
 {
     emit *e = g->e;
-    LLVMBasicBlockRef pre;
     emit_loop c, s;
 
     emit_tile_read(g, &g->x, emit_si(e, 0));
@@ -591,18 +584,12 @@ static void run_chains(emit_tile *g)
         emit_write_step(g, emit_si(e, 0));
         emit_begin_early(g);
     }
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
-    emit_level_open(e, pre);
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &s, emit_si(e, 0), steps_of(g, c.at), 1);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &c, emit_si(e, 0), emit_si(e, g->chains), 1);
+    emit_level_loop_open(e, &s, emit_si(e, 0), steps_of(g, c.at), 1);
     run_step(g, c.at, s.at);
-    emit_loop_close(e, &s);
-    emit_level_close(e);
+    emit_level_loop_close(e, &s);
     add_chain(g);
-    emit_loop_close(e, &c);
-    emit_level_close(e);
+    emit_level_loop_close(e, &c);
     if (g->b->early && g->chains == 1)
         emit_take_early(g);
 }

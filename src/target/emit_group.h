@@ -161,9 +161,10 @@ void emit_put_squares(emit_tile *g, int row, int64_t from);
 
 /* All of K, for the sums of g->acc. */
 void emit_run_direct(emit_tile *g);
-/* A loop of n turns, which Intel's compiler would unroll if it knew that. */
-void emit_open_turns(emit *e, emit_loop *l, int64_t n);
-void emit_close_turns(emit *e, emit_loop *l);
+/* A loop that Intel's compiler would unroll if it knew how many turns it has; its
+ * turns are a level (emit_level_loop_close). */
+void emit_open_turns(emit *e, emit_loop *l, int64_t from, int64_t to,
+                     int64_t step);
 
 /* ---- emit_window.c: x of all positions of a window at once ---- */
 

@@ -30,10 +30,7 @@ static LLVMValueRef min_of(emit *e, LLVMValueRef x, int64_t limit)
 void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
                     LLVMValueRef to, int64_t step)
 {
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
-
-    emit_loop_open(e, l, from, to, step);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, l, from, to, step);
     e->axis[a].level = e->depth;
     e->axis[a].at = l->at;
 }
@@ -45,8 +42,7 @@ static void open_axis(emit *e, int a, emit_loop *l, range r, int64_t step)
 
 void emit_axis_close(emit *e, int a, emit_loop *l)
 {
-    emit_loop_close(e, l);
-    emit_level_close(e);
+    emit_level_loop_close(e, l);
     e->axis[a].level = 0;
     e->axis[a].n = 1;
     memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
@@ -490,7 +486,6 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
 {
     emit *e = t->e;
     int cut = 0, which = -1;
-    LLVMBasicBlockRef pre;
     emit_loop l;
 
     for (int a = 0; a < e->k->naxis; a++) {
@@ -514,13 +509,10 @@ static void tiles(nest *t, LLVMValueRef first, LLVMValueRef last)
         outer(t, 0);
         return;
     }
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &l, first, last, 1);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &l, first, last, 1);
     decode_tile(t, l.at);
     outer(t, 0);
-    emit_loop_close(e, &l);
-    emit_level_close(e);
+    emit_level_loop_close(e, &l);
 }
 
 /* ---- copies ---- */

@@ -109,6 +109,26 @@ void emit_loop_close(emit *e, emit_loop *l)
     LLVMPositionBuilderAtEnd(e->b, l->exit);
 }
 
+void emit_level_loop_open(emit *e, emit_loop *l, LLVMValueRef from,
+                          LLVMValueRef to, int64_t step)
+{
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+
+    emit_loop_open(e, l, from, to, step);
+    emit_level_open(e, pre);
+}
+
+void emit_level_loop_close(emit *e, emit_loop *l)
+{
+    emit_loop_close(e, l);
+    emit_level_close(e);
+}
+
+void emit_once_open(emit *e, emit_loop *l)
+{
+    emit_level_loop_open(e, l, emit_si(e, 0), emit_si(e, 1), 1);
+}
+
 LLVMValueRef emit_variable(emit *e, LLVMValueRef v)
 {
     LLVMValueRef p = emit_alloca(e, LLVMTypeOf(v));

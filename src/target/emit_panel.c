@@ -250,20 +250,12 @@ static LLVMValueRef after_pair(emit_tile *g, LLVMValueRef first)
 static void run_pairs(emit_tile *g, int64_t pairs)
 {
     emit *e = g->e;
-    LLVMValueRef n = emit_si(e, 2 * pairs);
-    LLVMBasicBlockRef pre;
     emit_loop s;
 
-    if (e->abi->zero)
-        n = emit_add(e, n, e->abi->zero(e));
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &s, emit_si(e, 1), emit_si(e, 2 * pairs), 2);
-    s.to = n; /* opened with the number, which is known not to be 0 */
-    emit_level_open(e, pre);
+    emit_open_turns(e, &s, 1, 2 * pairs, 2);
     run_panels(g, s.at, 0);
     run_panels(g, after_pair(g, s.at), 1);
-    emit_loop_close(e, &s);
-    emit_level_close(e);
+    emit_level_loop_close(e, &s);
 }
 
 void emit_run_panels(emit_tile *g)

@@ -41,11 +41,9 @@ static void note_vector(emit_tile *g, emit_operand *o, int i)
 {
     emit *e = g->e;
     const plan_node *n = o->node;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop once;
 
-    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
-    emit_level_open(e, pre);
+    emit_once_open(e, &once);
     emit_open_vector(g, o, i);
     o->begin[i] = emit_expr(e, n->off, 0, false);
     for (int c = 0; c < o->wide && o->not; c += n->wide) {
@@ -60,8 +58,7 @@ static void note_vector(emit_tile *g, emit_operand *o, int i)
             first += (int)plan_guard_places(g->e->k, &n->guard[j]);
         }
     }
-    emit_loop_close(e, &once);
-    emit_level_close(e);
+    emit_level_loop_close(e, &once);
     emit_close_vector(g, o);
 }
 

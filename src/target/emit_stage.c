@@ -96,24 +96,36 @@ static void row_step(emit *e, void *ctx)
 
 /* ---- loops ---- */
 
-static void open_at(emit *e, int a, LLVMBasicBlockRef pre, LLVMValueRef at)
+/* Axis a is at `at` in this level. */
+static void put_at(emit *e, int a, LLVMValueRef at)
 {
-    emit_level_open(e, pre);
     e->axis[a].level = e->depth;
     e->axis[a].at = at;
     e->axis[a].first =
         LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_int_like(at, 0), "");
 }
 
-static void close_axis(emit *e, int a)
+static void open_axis(emit *e, int a, emit_loop *l, LLVMValueRef from,
+                      LLVMValueRef to, int64_t step)
+{
+    emit_level_loop_open(e, l, from, to, step);
+    put_at(e, a, l->at);
+}
+
+static void take_from(emit *e, int a)
 {
     emit_axis *x = &e->axis[a];
 
-    emit_level_close(e);
     x->level = 0;
     x->n = 1;
     x->first = NULL;
     memset(x->mask, 0, sizeof x->mask);
+}
+
+static void close_axis(emit *e, int a, emit_loop *l)
+{
+    emit_level_loop_close(e, l);
+    take_from(e, a);
 }
 
 /* Positions from .. to in steps. */
@@ -122,14 +134,11 @@ static void run(pass *p, int i, LLVMValueRef from, LLVMValueRef to,
 {
     emit *e = p->e;
     int a = p->axis[i];
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop l;
 
-    emit_loop_open(e, &l, from, to, step);
-    open_at(e, a, pre, l.at);
+    open_axis(e, a, &l, from, to, step);
     loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, a);
+    close_axis(e, a, &l);
 }
 
 /* n copies a step, `each` positions a copy; the last step has fewer. */
@@ -169,10 +178,12 @@ static LLVMValueRef count_to_end(const pass *p)
     here = emit_block(e, "count");
     LLVMBuildBr(e->b, here);
     LLVMPositionBuilderAtEnd(e->b, here);
-    open_at(e, p->plan->end->axis, pre, emit_si(e, 0));
+    emit_level_open(e, pre);
+    put_at(e, p->plan->end->axis, emit_si(e, 0));
     n = LLVMBuildNSWSub(e->b, emit_si(e, g->hi), emit_expr(e, g->e, 0, false),
                         "");
-    close_axis(e, p->plan->end->axis);
+    emit_level_close(e);
+    take_from(e, p->plan->end->axis);
     n = emit_smaller(e, n, all);
     return emit_larger(e, n, emit_si(e, 0));
 }
@@ -186,23 +197,19 @@ static void run_copies_to(pass *p, int i, int n, int64_t each, LLVMValueRef to)
     emit_axis *x = &e->axis[a];
     LLVMValueRef full = LLVMBuildAnd(e->b, to, emit_si(e, -n * each), "");
     LLVMValueRef end;
-    LLVMBasicBlockRef pre;
     emit_loop l;
 
     x->step = each;
     x->n = n;
     run(p, i, emit_si(e, 0), full, n * each);
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &l, full, to, n * each);
-    open_at(e, a, pre, l.at);
+    open_axis(e, a, &l, full, to, n * each);
     x->n = n;
     end = each > 1 && e->vi != e->si ? LLVMBuildTrunc(e->b, to, e->vi, "") : to;
     for (int c = 0; c < n; c++)
         x->mask[c] = emit_below(e, emit_position(e, a, c * x->stride, each > 1),
                                 emit_splat(e, end, (int)each));
     loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, a);
+    close_axis(e, a, &l);
 }
 
 static int64_t chain_of(const pass *p, int axis)
@@ -255,17 +262,14 @@ static void run_chains(pass *p, int i, int64_t chunk)
     const plan_axis *x = &e->k->axis[p->axis[i]];
     int64_t whole = x->extent / chunk * chunk;
     int n = p->plan->how == PLAN_LANES_COPIES ? x->copies : 1;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef end;
     emit_loop chain;
 
-    emit_loop_open(e, &chain, emit_si(e, 0), emit_si(e, whole), chunk);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &chain, emit_si(e, 0), emit_si(e, whole), chunk);
     end = emit_plus(e, chain.at, chunk);
     chain_steps(p, i, chain.at, end, n);
     end_chain(p);
-    emit_loop_close(e, &chain);
-    emit_level_close(e);
+    emit_level_loop_close(e, &chain);
     if (whole < x->extent)
         last_chain(p, i, whole, n);
 }
@@ -283,27 +287,21 @@ static void run_major(pass *p, int i, LLVMValueRef to)
     emit *e = p->e;
     int a = p->axis[i];
     int64_t n = e->k->axis[a].extent;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop lane, l;
 
-    emit_loop_open(e, &lane, emit_si(e, 0),
-                   emit_si(e, SD_MIN(n, (int64_t)p->plan->lanes)), 1);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &lane, emit_si(e, 0),
+                         emit_si(e, SD_MIN(n, (int64_t)p->plan->lanes)), 1);
     for (int r = 0; r < p->nreduction; r++)
         emit_reduce_restart(e, p->reduction[r]);
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &l, lane.at, to, p->plan->lanes);
-    open_at(e, a, pre, l.at);
+    open_axis(e, a, &l, lane.at, to, p->plan->lanes);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, lane.at, "");
     look_ahead(p, i);
     loops(p, i + 1);
     e->ahead = 0;
-    emit_loop_close(e, &l);
-    close_axis(e, a);
+    close_axis(e, a, &l);
     for (int r = 0; r < p->nreduction; r++)
         emit_reduce_lane(e, p->reduction[r], lane.at);
-    emit_loop_close(e, &lane);
-    emit_level_close(e);
+    emit_level_loop_close(e, &lane);
 }
 
 /* Item i takes `n` copies a step: its vector, and the ones that lie a group's
@@ -313,7 +311,6 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
     emit *e = p->e;
     int a = p->axis[i];
     int64_t each = (int64_t)e->k->items * e->k->vector;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef own = emit_item_start(e), start = emit_si(e, from);
     bool whole = !e->k->masks_steps && (to - from) % each == 0;
     emit_loop l;
@@ -322,12 +319,11 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
         start = from ? emit_add(e, start, own) : own;
     e->axis[a].n = n;
     e->axis[a].step = each;
-    emit_loop_open(e, &l, start, emit_si(e, to), n / e->k->vector * each);
-    open_at(e, a, pre, whole ? emit_add(e, l.at, own) : l.at);
+    emit_level_loop_open(e, &l, start, emit_si(e, to), n / e->k->vector * each);
+    put_at(e, a, whole ? emit_add(e, l.at, own) : l.at);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, e->axis[a].at, own, "");
     loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, a);
+    close_axis(e, a, &l);
 }
 
 /* A row of a group takes every so many-th position, from its own number on: n
@@ -337,18 +333,15 @@ static void strided_steps(pass *p, int i, int n, int64_t from, int64_t to)
     emit *e = p->e;
     int a = p->axis[i];
     int64_t each = e->k->group / e->k->items;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef start = emit_plus(e, e->row, from);
     emit_loop l;
 
     e->axis[a].n = n;
     e->axis[a].step = each;
-    emit_loop_open(e, &l, start, emit_si(e, to), n * each);
-    open_at(e, a, pre, l.at);
+    open_axis(e, a, &l, start, emit_si(e, to), n * each);
     e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, e->row, "");
     loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, a);
+    close_axis(e, a, &l);
 }
 
 static void run_strided(pass *p, int i)
@@ -371,17 +364,15 @@ static void run_together(pass *p, int i)
     emit *e = p->e;
     int a = p->axis[i];
     int64_t n = e->k->axis[a].extent;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef at;
     emit_loop l;
 
-    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), e->k->group);
+    emit_level_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), e->k->group);
     at = LLVMBuildAdd(e->b, l.at, e->lid, "");
-    open_at(e, a, pre, at);
+    put_at(e, a, at);
     e->axis[a].mask[0] = emit_below(e, at, emit_si(e, n));
     loops(p, i + 1);
-    emit_loop_close(e, &l);
-    close_axis(e, a);
+    close_axis(e, a, &l);
 }
 
 static void run_items(pass *p, int i)

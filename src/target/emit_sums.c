@@ -100,23 +100,18 @@ static void use_row(emit_tile *g, LLVMValueRef round, LLVMValueRef row)
 void emit_use_sums(emit_tile *g)
 {
     emit *e = g->e;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_loop round, row;
 
-    emit_loop_open(e, &round, emit_si(e, 0), emit_si(e, g->b->mt), g->b->round);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &round, emit_si(e, 0), emit_si(e, g->b->mt),
+                         g->b->round);
     emit_barrier(e);
     put_sums(g, round.at);
     emit_barrier(e);
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &row, e->row, emit_si(e, g->b->round),
-                   e->k->group / e->k->items);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &row, e->row, emit_si(e, g->b->round),
+                         e->k->group / e->k->items);
     use_row(g, round.at, row.at);
-    emit_loop_close(e, &row);
-    emit_level_close(e);
-    emit_loop_close(e, &round);
-    emit_level_close(e);
+    emit_level_loop_close(e, &row);
+    emit_level_loop_close(e, &round);
 }
 
 emit_value emit_group_sum(emit *e, const plan_node *n, int copy)

@@ -79,7 +79,6 @@ static void exchange(emit *e, int lane, int crowd)
 void emit_stage_loads(emit *e)
 {
     int lane = e->lane, crowd = crowd_of(e->k);
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     emit_axis was[2];
     emit_loop once;
 
@@ -88,8 +87,7 @@ void emit_stage_loads(emit *e)
     e->tile_lane =
         LLVMBuildNSWSub(e->b, e->axis[lane].at, emit_item_start(e), "");
     e->tile_crowd = LLVMBuildNSWSub(e->b, e->axis[crowd].at, e->row, "");
-    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
-    emit_level_open(e, pre);
+    emit_once_open(e, &once);
     was[0] = e->axis[lane];
     was[1] = e->axis[crowd];
     exchange(e, lane, crowd);
@@ -98,7 +96,6 @@ void emit_stage_loads(emit *e)
     e->axis[crowd] = was[1];
     e->lane = lane;
     e->stages_loads = false;
-    emit_loop_close(e, &once);
-    emit_level_close(e);
+    emit_level_loop_close(e, &once);
     emit_barrier(e);
 }

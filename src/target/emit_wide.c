@@ -317,7 +317,6 @@ void emit_wide_run(emit_tile *g)
     LLVMValueRef *acc = sd_arena_array(e->a, LLVMValueRef, g->nacc);
     int held = plan_holds_x(g->b) ? 2 : 1;
     int64_t last = g->steps / held * held;
-    LLVMBasicBlockRef pre;
     emit_loop s;
 
     assert(g->chains == 1 && g->b->along_n == 1);
@@ -325,9 +324,7 @@ void emit_wide_run(emit_tile *g)
         find_own_rows(g);
     e->abi->open_sums(e, g->slot, g->nacc);
     fill(g);
-    pre = LLVMGetInsertBlock(e->b);
-    emit_loop_open(e, &s, emit_si(e, 0), emit_si(e, last), held);
-    emit_level_open(e, pre);
+    emit_level_loop_open(e, &s, emit_si(e, 0), emit_si(e, last), held);
     if (g->b->by_itself)
         for (int i = 0; i < held; i++)
             run_by_itself(g, emit_add(e, s.at, emit_si(e, i)));
@@ -335,8 +332,7 @@ void emit_wide_run(emit_tile *g)
         run_ahead(g, s.at);
     else
         run_step(g, s.at);
-    emit_loop_close(e, &s);
-    emit_level_close(e);
+    emit_level_loop_close(e, &s);
     if (last < g->steps) {
         e->abi->wait(e, 0); /* ptxas sees only in a loop what goes on */
         run_by_itself(g, emit_si(e, last));

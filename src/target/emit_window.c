@@ -96,12 +96,10 @@ static LLVMValueRef find_begin(window *w, LLVMValueRef row, LLVMValueRef k)
 {
     emit *e = w->g->e;
     const plan_node *n = w->g->x.node;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
     LLVMValueRef at, has = NULL;
     emit_loop once;
 
-    emit_loop_open(e, &once, emit_si(e, 0), emit_si(e, 1), 1);
-    emit_level_open(e, pre);
+    emit_once_open(e, &once);
     open_row(w, row, k);
     at = emit_expr(e, n->off, 0, false);
     for (int i = 0; i < n->nguard; i++) {
@@ -116,8 +114,7 @@ static LLVMValueRef find_begin(window *w, LLVMValueRef row, LLVMValueRef k)
     }
     if (has)
         at = emit_select(e, has, at, emit_si(e, INT32_MIN));
-    emit_loop_close(e, &once);
-    emit_level_close(e);
+    emit_level_loop_close(e, &once);
     emit_close_vector(w->g, &w->g->x);
     return at;
 }
@@ -296,16 +293,16 @@ void emit_run_window(emit_tile *g)
     write_rows(&w);
     emit_write_panels(g, &g->y, emit_si(e, 0));
     emit_barrier(e);
-    emit_open_turns(e, &part, w.parts);
+    emit_open_turns(e, &part, 0, w.parts, 1);
     if (w.parts > 1)
         read_rows(&w, emit_smaller(e, emit_add(e, part.at, emit_si(e, 1)),
                                    emit_si(e, w.parts - 1)));
-    emit_open_turns(e, &turn, w.turns);
+    emit_open_turns(e, &turn, 0, w.turns, 1);
     run_turn(&w, part.at, turn.at);
-    emit_close_turns(e, &turn);
+    emit_level_loop_close(e, &turn);
     if (w.parts > 1) {
         write_rows(&w);
         emit_barrier(e);
     }
-    emit_close_turns(e, &part);
+    emit_level_loop_close(e, &part);
 }

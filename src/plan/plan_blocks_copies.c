@@ -89,10 +89,9 @@ static int vector_of(const plan_kernel *k, const plan_blocks *b, int lane,
     for (; v > 1; v /= 2) {
         bool all = true;
 
-        for (int i = 0; i < k->nnode; i++)
-            if (k->node[i]->kind == PN_STORE)
-                all = all &&
-                      plan_wide_run(k, k->node[i], lane, v, dev->access) == v;
+        plan_for_each_node(n, k)
+            if (n->kind == PN_STORE)
+                all = all && plan_wide_run(k, n, lane, v, dev->access) == v;
         if (all && x->extent % v == 0 && x->tile % v == 0 && b->nt >= v &&
             v * used <= MOST_MADE)
             break;

@@ -91,8 +91,8 @@ static int chain_copies(const plan_kernel *k)
 {
     int n = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        n += plan_is_rounding(k->node[i]);
+    plan_for_each_node(y, k)
+        n += plan_is_rounding(y);
     if (n < 2 || k->nnode > 160)
         return 1;
     return k->nnode > 80 ? 2 : k->nnode > 24 || k->lanes < 16 ? 4 : 8;

@@ -17,12 +17,9 @@ enum {
  * a row; or -1. */
 static int row_axis(const plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         if (n->kind == PN_REDUCE && n->order.lanes == 64)
             return __builtin_ctzll(n->over);
-    }
     return -1;
 }
 
@@ -46,8 +43,7 @@ static double axis_score(const plan_kernel *k, int axis, int width)
     int64_t extent = k->axis[axis].extent;
     double fill = extent == 1 ? 0 : (double)extent / width;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         double w = plan_points(k, n->varies);
 
         if (n->kind == PN_LOAD)
@@ -62,12 +58,9 @@ static double axis_score(const plan_kernel *k, int axis, int width)
  * at once, if there are so many? */
 static bool is_heavy(const plan_kernel *k, const plan_node *scan, int width)
 {
-    for (int i = 0; i < scan->body->nnode; i++) {
-        const plan_node *n = scan->body->node[i];
-
+    plan_for_each_node(n, scan->body)
         if (n->kind == PN_ELT && hlo_op_table[n->op].props & HLO_P_HEAVY)
             return plan_points(k, (1ull << k->nouter) - 1) >= width;
-    }
     return false;
 }
 
@@ -79,18 +72,16 @@ static int lane_of_scan(const plan_kernel *k, const device_desc *dev)
 {
     int64_t s;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         int axis = n->over ? __builtin_ctzll(n->over) : 0;
 
         if (n->kind != PN_SCAN)
             continue;
         if (is_heavy(k, n, dev->lanes))
             return -1;
-        for (int j = 0; j < k->nnode; j++)
-            if (k->node[j]->kind == PN_STORE &&
-                (!plan_expr_stride(k->node[j]->off, axis, &s) ||
-                 (s != 1 && s != -1)))
+        plan_for_each_node(x, k)
+            if (x->kind == PN_STORE &&
+                (!plan_expr_stride(x->off, axis, &s) || (s != 1 && s != -1)))
                 return -1;
         return dev->kind == DEVICE_HOST ? axis : -1;
     }
@@ -139,8 +130,7 @@ void plan_cut_axis(plan_axis *x, int64_t tile)
  * across the LANE axis, or -1. */
 int plan_crossing_axis(const plan_kernel *k, int lane)
 {
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         int64_t s;
 
         if ((n->kind != PN_LOAD && n->kind != PN_STORE) ||
@@ -177,14 +167,11 @@ static bool can_unroll(const plan_kernel *k, int lane)
 {
     int loops = 0, lanes = k->axis[lane].outer ? 1 : 64;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         if (n->kind == PN_SCATTER || n->kind == PN_SCAN ||
             (n->kind == PN_REDUCE && n->order.lanes != lanes) ||
             (n->kind == PN_CONTRACT && lanes > 1))
             return false;
-    }
     for (int i = 0; i < k->nstage; i++)
         loops += k->stage[i].axes != 0;
     return lanes == 1 ? loops && k->nnode <= MOST_UNROLLED_NODES
@@ -220,9 +207,7 @@ static int reuse_axis(const plan_kernel *k, int lane)
 
         if (a == lane || k->axis[a].extent < REGISTER_ROWS)
             continue;
-        for (int i = 0; i < k->nnode; i++) {
-            const plan_node *n = k->node[i];
-
+        plan_for_each_node(n, k) {
             if (n->kind != PN_LOAD)
                 continue;
             if (n->varies & inner)
@@ -430,9 +415,7 @@ int plan_running_axis(const plan_kernel *k)
 {
     bool runs = false;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (plan_is_sum(n) || n->kind == PN_SCATTER)
             return -1;
         runs = runs || n->kind == PN_SCAN;
@@ -554,12 +537,9 @@ static bool is_below_zero(const plan_node *n)
 
 static void mark_down(plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++) {
-        plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         n->down = n->kind == PN_ELT && n->op == HLO_EXP && n->dtype == SD_F32 &&
                   is_below_zero(n->arg[0]);
-    }
 }
 
 void plan_tile(plan_kernel *k, const device_desc *dev)

@@ -65,15 +65,12 @@ static bool streams(const plan_kernel *k, int lane)
 {
     const plan_axis *x = &k->axis[lane];
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
             (n->over >> lane & 1 &&
              (n->kind != PN_REDUCE || n->over != 1ull << lane ||
               n->order.lanes != ROW_LANES)))
             return false;
-    }
     for (int i = 0; i < k->nstage && !x->outer; i++)
         if (k->stage[i].axes & ~(1ull << lane))
             return false;
@@ -111,8 +108,7 @@ static int64_t narrowest(const plan_kernel *k, int lane, int v, int64_t most,
     int64_t least = most;
     double all = 1e-9, moved = 0;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype);
         uint64_t varies = n->off ? n->varies | n->off->varies : 0;
         double w = (double)bytes * plan_points(k, varies);
@@ -135,10 +131,9 @@ static int64_t made(const plan_kernel *k, int lane)
 {
     int64_t n = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->varies >> lane & 1)
-            n += k->node[i]->kind == PN_ELT &&
-                         (hlo_op_table[k->node[i]->op].props & HLO_P_HEAVY)
+    plan_for_each_node(x, k)
+        if (x->varies >> lane & 1)
+            n += x->kind == PN_ELT && (hlo_op_table[x->op].props & HLO_P_HEAVY)
                      ? HEAVY_NODES
                      : 1;
     return SD_MAX(n, 1);
@@ -149,9 +144,9 @@ static int64_t accumulators(const plan_kernel *k, int lane)
 {
     int64_t n = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        if (plan_is_sum(k->node[i]) && !(k->node[i]->over >> lane & 1))
-            n += (int64_t)k->node[i]->nout * SD_MAX(k->node[i]->order.lanes, 1);
+    plan_for_each_node(x, k)
+        if (plan_is_sum(x) && !(x->over >> lane & 1))
+            n += (int64_t)x->nout * SD_MAX(x->order.lanes, 1);
     return n;
 }
 
@@ -189,8 +184,8 @@ static int read_of_row(const plan_kernel *k, int lane)
 {
     int n = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        n += is_of_row(k, k->node[i], lane);
+    plan_for_each_node(x, k)
+        n += is_of_row(k, x, lane);
     return n;
 }
 
@@ -232,10 +227,9 @@ static int row_vector(const plan_kernel *k, int lane, int v,
     int stages = stages_along(k, lane);
     int64_t row = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        if (is_of_row(k, k->node[i], lane))
-            row += k->axis[lane].extent *
-                   (int64_t)sd_dtype_bytes(k->node[i]->dtype);
+    plan_for_each_node(n, k)
+        if (is_of_row(k, n, lane))
+            row += k->axis[lane].extent * (int64_t)sd_dtype_bytes(n->dtype);
     if (rows < dev->units || (stages > 1 && row > LONGEST_ROW))
         return 1;
     return stages > 1 && row > SHORT_ROW ? SD_MIN(v, ROW_LANES / LONG_ITEMS)
@@ -282,8 +276,8 @@ static int parked(const plan_kernel *k)
 {
     int n = 0;
 
-    for (int i = 0; i < k->nnode; i++)
-        n += k->node[i]->parked;
+    plan_for_each_node(x, k)
+        n += x->parked;
     return n;
 }
 
@@ -307,8 +301,8 @@ static void stream_rows(plan_kernel *k, int lane, const device_desc *dev)
     want = parked(k);
     a = fill_group(k, lane, dev->crowd, dev);
     for (;;) {
-        for (int i = 0; i < k->nnode; i++)
-            k->node[i]->parked = false;
+        plan_for_each_node(n, k)
+            n->parked = false;
         plan_park(k, lane, dev->local_bytes, false);
         if (parked(k) == want || k->group == k->items)
             return;
@@ -357,8 +351,7 @@ static bool is_strided(const plan_kernel *k, int lane, const device_desc *dev)
     for (int i = 0; i < k->nouter; i++)
         if (k->axis[i].place == PLAN_UNROLL)
             return false;
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         bool sum = n->kind == PN_REDUCE;
 
         sums += sum;
@@ -427,8 +420,7 @@ static bool mark_staged(plan_kernel *k, int lane, int cross, int64_t *bytes,
                         int64_t *all)
 {
     *bytes = *all = 0;
-    for (int i = 0; i < k->nnode; i++) {
-        plan_node *n = k->node[i];
+    plan_for_each_node(n, k) {
         int64_t each = (int64_t)sd_dtype_bytes(n->dtype);
 
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER || plan_is_sum(n))
@@ -463,8 +455,8 @@ static bool turn(plan_kernel *k, int lane, const device_desc *dev)
             nodes * v * tile / rows <= MOST_MADE)
             break;
     }
-    for (int i = 0; i < k->nnode; i++)
-        k->node[i]->staged = k->node[i]->staged && v > 0;
+    plan_for_each_node(n, k)
+        n->staged = n->staged && v > 0;
     if (v == 0)
         return false;
     k->vector = (int)v;
@@ -525,24 +517,20 @@ static bool converts(const plan_node *n, sd_dtype from, sd_dtype to)
 /* Marks what all users round to bf16. */
 static void mark_rounded(plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++)
-        k->node[i]->rounded =
-            k->node[i]->kind == PN_ELT && k->node[i]->dtype == SD_F32;
-    for (int i = 0; i < k->nnode; i++)
-        for (int j = 0; j < k->node[i]->narg; j++)
-            if (!converts(k->node[i], SD_F32, SD_BF16))
-                k->node[i]->arg[j]->rounded = false;
+    plan_for_each_node(n, k)
+        n->rounded = n->kind == PN_ELT && n->dtype == SD_F32;
+    plan_for_each_node(x, k)
+        for (int j = 0; j < x->narg; j++)
+            if (!converts(x, SD_F32, SD_BF16))
+                x->arg[j]->rounded = false;
 }
 
 /* Marks the functions of a bf16 among these. */
 static void mark_narrow(plan_kernel *k)
 {
-    for (int i = 0; i < k->nnode; i++) {
-        plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         n->narrow = n->rounded && n->narg == 1 && hlo_op_table[n->op].fn &&
                     converts(n->arg[0], SD_BF16, SD_F32);
-    }
 }
 
 void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
@@ -558,8 +546,7 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
         return;
     if (!turn(k, lane, dev) && !stream(k, lane, dev))
         tile_plainly(k, lane, dev);
-    for (int i = 0; i < k->nnode; i++)
-        k->node[i]->wide =
-            plan_wide_run(k, k->node[i], plan_wide_axis(k, k->node[i]),
-                          k->vector, dev->access);
+    plan_for_each_node(n, k)
+        n->wide =
+            plan_wide_run(k, n, plan_wide_axis(k, n), k->vector, dev->access);
 }

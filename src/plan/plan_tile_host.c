@@ -126,12 +126,11 @@ static int turns_axis(const plan_kernel *k, const plan_node *scatter)
     if (!over || over & (over - 1) || k->nstage != 1 ||
         k->axis[axis].extent < LEAST_TURNS)
         return -1;
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_LOAD &&
-            k->slot[k->node[i]->slot].access & PLAN_WRITE)
+    plan_for_each_node(n, k)
+        if (n->kind == PN_LOAD && k->slot[n->slot].access & PLAN_WRITE)
             return -1;
-    for (int i = 0; i < k->nnode; i++)
-        computed += gain_by_vectors(k->node[i], axis);
+    plan_for_each_node(x, k)
+        computed += gain_by_vectors(x, axis);
     return computed >= LEAST_COMPUTED || k->ranges ? axis : -1;
 }
 
@@ -143,12 +142,9 @@ static int computed_for(const plan_kernel *k, uint64_t over)
 {
     int all = 0;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         if (n->kind == PN_ELT && n->varies & over)
             all += hlo_op_table[n->op].props & HLO_P_HEAVY ? HEAVY : 1;
-    }
     return all;
 }
 
@@ -170,8 +166,8 @@ static bool has_ranges(const plan_kernel *k, const plan_node *scatter,
     for (int i = 0; i < g->index_map.n; i++)
         if (u->dim[g->index_map.at[i] + 1] != 1)
             return false;
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_LOAD && !k->slot[k->node[i]->slot].noalias)
+    plan_for_each_node(x, k)
+        if (x->kind == PN_LOAD && !k->slot[x->slot].noalias)
             return false;
     return true;
 }
@@ -297,9 +293,7 @@ static bool has_rows(const plan_kernel *k, int lane)
     for (int i = 1; i < k->nstage; i++)
         if (k->stage[i].axes)
             return false;
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k) {
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
             n->kind == PN_CONTRACT || (n->kind == PN_STORE && n->stage == 0) ||
             (n->kind == PN_REDUCE && !adds_up(k, n, lane)))
@@ -315,13 +309,10 @@ bool plan_rows_compete(const plan_kernel *k)
     int rows = __builtin_ctzll(k->stage[0].axes);
     int64_t s;
 
-    for (int i = 0; i < k->nnode; i++) {
-        const plan_node *n = k->node[i];
-
+    plan_for_each_node(n, k)
         if (n->kind == PN_LOAD && plan_expr_stride(n->off, rows, &s) && s &&
             s * (int64_t)sd_dtype_bytes(n->dtype) % PAGE == 0)
             return true;
-    }
     return false;
 }
 
@@ -342,10 +333,9 @@ static bool tile_rows(plan_kernel *k, int lane, const device_desc *dev)
         room /= 2;
         ntile *= 4;
     }
-    for (int i = 0; i < k->nnode; i++)
-        if (k->node[i]->kind == PN_REDUCE)
-            each += (size_t)plan_row_lanes(k->node[i]) *
-                    sd_dtype_bytes(k->node[i]->dtype);
+    plan_for_each_node(n, k)
+        if (n->kind == PN_REDUCE)
+            each += (size_t)plan_row_lanes(n) * sd_dtype_bytes(n->dtype);
     tile = (int64_t)(room / each) & -64;
     tile = SD_MIN(tile, SD_MAX((int64_t)(all / ntile) & -64, LEAST_LANE));
     tile = SD_MIN(tile, k->axis[lane].extent);

@@ -72,7 +72,6 @@ static hlo_inst *sum_rest(vhlo_import *im, hlo_inst *x, labels *l,
 {
     hlo_at p = {im->c, NULL, NULL};
     int64_t dims[SD_MAX_RANK];
-    sd_dtype t = x->shape->dtype;
     labels rest = {.n = 0};
     int n = 0;
 
@@ -84,8 +83,7 @@ static hlo_inst *sum_rest(vhlo_import *im, hlo_inst *x, labels *l,
     *l = rest;
     if (!n)
         return x;
-    return hlo_make_reduce(p, x, hlo_make_scalar(p, t, 0), dims, n,
-                           hlo_scalar_comp(im->m, HLO_ADD, t));
+    return hlo_make_sum(p, x, dims, n);
 }
 
 /* The result in the order that out says. */

@@ -300,6 +300,8 @@ hlo_inst *hlo_make_pad_dim(hlo_at p, hlo_inst *x, hlo_inst *value, int64_t d,
 hlo_inst *hlo_make_split(hlo_at p, hlo_inst *x, int64_t d, int64_t n,
                          int64_t each);
 hlo_inst *hlo_make_join(hlo_at p, hlo_inst *x, int64_t d);
+/* Dimension `from` of x at place `to`, the others in order. */
+hlo_inst *hlo_make_moved(hlo_at p, hlo_inst *x, int64_t from, int64_t to);
 /* The n parts of dimension `from` one behind the other along dimension `to`. */
 hlo_inst *hlo_make_parts_along(hlo_at p, hlo_inst *x, int64_t from, int64_t n,
                                int64_t to);
@@ -307,6 +309,7 @@ hlo_inst *hlo_make_concatenate(hlo_at p, int n, hlo_inst *const *x, int64_t dim)
 hlo_inst *hlo_make_iota(hlo_at p, const sd_shape *s, int64_t dim);
 hlo_inst *hlo_make_reduce(hlo_at p, hlo_inst *x, hlo_inst *init,
                           const int64_t *dims, int n, hlo_comp *body);
+hlo_inst *hlo_make_sum(hlo_at p, hlo_inst *x, const int64_t *dims, int n);
 hlo_inst *hlo_make_dot(hlo_at p, hlo_inst *x, hlo_inst *y, sd_dtype t,
                        const hlo_dot *d);
 hlo_inst *hlo_make_tuple(hlo_at p, int n, hlo_inst *const *x);

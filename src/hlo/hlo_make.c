@@ -303,19 +303,22 @@ hlo_inst *hlo_make_join(hlo_at p, hlo_inst *x, int64_t d)
     return hlo_make_reshape(p, x, rank, dim);
 }
 
+hlo_inst *hlo_make_moved(hlo_at p, hlo_inst *x, int64_t from, int64_t to)
+{
+    int64_t perm[SD_MAX_RANK], other = 0;
+
+    for (int i = 0; i < x->shape->rank; i++) {
+        other += other == from;
+        perm[i] = i == to ? from : other++;
+    }
+    return hlo_make_transpose(p, x, perm);
+}
+
 hlo_inst *hlo_make_parts_along(hlo_at p, hlo_inst *x, int64_t from, int64_t n,
                                int64_t to)
 {
-    int64_t perm[SD_MAX_RANK];
-    int rank = x->shape->rank, k = 0;
-
     x = hlo_make_split(p, x, from, n, x->shape->dim[from] / n);
-    for (int i = 0; i < rank; i++) { /* i: of the array without the parts */
-        if (i == to)
-            perm[k++] = from;
-        perm[k++] = i + (i >= from);
-    }
-    return hlo_make_join(p, hlo_make_transpose(p, x, perm), to);
+    return hlo_make_join(p, hlo_make_moved(p, x, from, to), to);
 }
 
 hlo_inst *hlo_make_concatenate(hlo_at p, int n, hlo_inst *const *x, int64_t dim)
@@ -366,6 +369,14 @@ hlo_inst *hlo_make_reduce(hlo_at p, hlo_inst *x, hlo_inst *init,
     in->dims = hlo_dims_copy(arena_of(p), dims, n);
     hlo_set_comps(in, 1, &body);
     return in;
+}
+
+hlo_inst *hlo_make_sum(hlo_at p, hlo_inst *x, const int64_t *dims, int n)
+{
+    sd_dtype t = x->shape->dtype;
+
+    return hlo_make_reduce(p, x, hlo_make_scalar(p, t, 0), dims, n,
+                           hlo_scalar_comp(p.c->module, HLO_ADD, t));
 }
 
 hlo_inst *hlo_make_dot(hlo_at p, hlo_inst *x, hlo_inst *y, sd_dtype t,

@@ -211,29 +211,17 @@ static hlo_inst *reduce_unequal(hlo_at p, const team *t, hlo_comp *body,
 
 /* ---- all-reduce ---- */
 
-static hlo_inst *padded(hlo_at p, hlo_inst *x, int64_t to)
-{
-    int64_t low = 0, high = to - x->shape->dim[0];
-    hlo_inst *zero;
-
-    if (!high)
-        return x;
-    zero = hlo_make_fill(
-        p, sd_shape_make(p.c->module->arena, pass_dtype(x), 0, NULL), 0);
-    return hlo_make_pad(p, x, zero, &low, &high, NULL);
-}
-
 static hlo_inst *reduce_in_shares(hlo_at p, const team *t, hlo_comp *body,
                                   hlo_inst *x)
 {
     int64_t unit = SD_MAX(SHARE / (int64_t)sd_dtype_bytes(pass_dtype(x)), 1);
-    int64_t k = x->shape->dim[0], all = t->n * unit, zero = 0;
+    int64_t k = x->shape->dim[0], all = t->n * unit;
     int64_t each = (k + all - 1) / all * unit;
-    hlo_inst *y = padded(p, x, each * t->n);
+    hlo_inst *y = hlo_make_pad_dim(p, x, NULL, 0, 0, each * t->n - k);
 
     y = chain(p, t, body, move(p, HLO_ALL_TO_ALL, t, y, 0), 0);
     y = move(p, HLO_ALL_GATHER, t, y, 0);
-    return each * t->n == k ? y : hlo_make_slice(p, y, &zero, &k, NULL);
+    return hlo_make_cut(p, y, 0, 0, k);
 }
 
 /* Each member reads n - 1 parts of all others and makes the whole sum, or two
@@ -301,7 +289,7 @@ static bool lower_together(hlo_inst *in, const team *t, int i, hlo_inst **part)
     hlo_at p = pass_at(in);
     sd_dtype type = in->shape->elem[i]->dtype;
     hlo_inst **x = sd_arena_array(p.c->module->arena, hlo_inst *, in->narg);
-    int64_t start = 0, limit;
+    int64_t from = 0, to;
     int n = 0;
 
     for (int k = i; k < in->narg; k++)
@@ -318,11 +306,10 @@ static bool lower_together(hlo_inst *in, const team *t, int i, hlo_inst **part)
         if (goes_with(in, t, k, type)) {
             const sd_shape *s = in->shape->elem[k];
 
-            limit = start + sd_shape_count(s);
-            part[k] =
-                pass_reshape(p, hlo_make_slice(p, x[0], &start, &limit, NULL),
-                             s->rank, s->dim);
-            start = limit;
+            to = from + sd_shape_count(s);
+            part[k] = pass_reshape(p, hlo_make_cut(p, x[0], 0, from, to),
+                                   s->rank, s->dim);
+            from = to;
         }
     return true;
 }

@@ -141,7 +141,7 @@ static hlo_inst *lower_approx_topk(hlo_inst *in)
     hlo_at p = pass_at(in);
     sd_arena *a = p.c->module->arena;
     int n = in->narg / 2;
-    int64_t dim, start[SD_MAX_RANK] = {0};
+    int64_t dim;
     const sd_shape **e;
     hlo_inst *sort, **part;
     hlo_comp *less;
@@ -164,8 +164,8 @@ static hlo_inst *lower_approx_topk(hlo_inst *in)
     hlo_set_comps(sort, 1, &less);
     part = sd_arena_array(a, hlo_inst *, n);
     for (int i = 0; i < n; i++)
-        part[i] = hlo_make_slice(p, n == 1 ? sort : hlo_make_gte(p, sort, i),
-                                 start, in->shape->elem[i]->dim, NULL);
+        part[i] = hlo_make_cut(p, n == 1 ? sort : hlo_make_gte(p, sort, i), dim,
+                               0, in->shape->elem[i]->dim[dim]);
     return hlo_make_tuple(p, n, part);
 }
 

@@ -358,8 +358,7 @@ static hlo_inst *multiply_reduce(const dot *d, int nbatch)
         if (t.kind[i] == CONTRACT)
             k = i;
     if (k >= 0)
-        x = hlo_make_reduce(p, x, hlo_make_scalar(p, acc, 0), &k, 1,
-                            hlo_scalar_comp(p.c->module, HLO_ADD, acc));
+        x = hlo_make_sum(p, x, &k, 1);
     x = in_result_order(d, x, &t, nbatch);
     x = pass_convert(p, pass_dtype(d->in), x);
     return pass_reshape(p, x, d->in->shape->rank, d->in->shape->dim);

@@ -154,13 +154,12 @@ static hlo_inst *times_column(const fft *f, hlo_inst *x, hlo_inst *v)
  * the convolution wraps around. */
 static hlo_inst *wrapped_chirp(const fft *f, hlo_inst *chirp, int64_t len)
 {
-    int64_t n = chirp->shape->dim[0], zero = 0, one = 1, gap = len - 2 * n + 1;
+    int64_t n = chirp->shape->dim[0], first = 0;
     hlo_inst *x = matrix_conj(f->p, chirp), *part[2];
 
-    part[1] = hlo_make_slice(f->p, x, &one, &n, NULL);
-    part[1] = hlo_make_reverse(f->p, part[1], &zero, 1);
-    part[0] = hlo_make_pad(f->p, x, hlo_make_scalar(f->p, f->type, 0), &zero,
-                           &gap, NULL);
+    part[1] = hlo_make_cut(f->p, x, 0, 1, n);
+    part[1] = hlo_make_reverse(f->p, part[1], &first, 1);
+    part[0] = hlo_make_pad_dim(f->p, x, NULL, 0, 0, len - 2 * n + 1);
     return reshaped(f, hlo_make_concatenate(f->p, 2, part, 0), 1, len, 1);
 }
 
@@ -183,17 +182,16 @@ static int64_t round_up(int64_t least)
 static hlo_inst *bluestein(const fft *f, hlo_inst *x, int64_t count)
 {
     fft forward = *f, back = *f;
-    int64_t b = x->shape->dim[0], n = x->shape->dim[1], c = x->shape->dim[2];
-    int64_t len = round_up(2 * n - 1), zero[3] = {0}, limit[] = {b, n, c};
+    int64_t n = x->shape->dim[1], len = round_up(2 * n - 1);
     hlo_inst *chirp = chirp_of(f, n), *with;
 
     forward.inverse = false;
     back.inverse = true;
     with = transform(&forward, wrapped_chirp(f, chirp, len), 1);
     with = hlo_make_reshape(f->p, with, 1, &len);
-    x = matrix_pad(f->p, times_column(f, x, chirp), len, c);
+    x = hlo_make_pad_dim(f->p, times_column(f, x, chirp), NULL, 1, 0, len - n);
     x = times_column(f, transform(&forward, x, 1), with);
-    x = hlo_make_slice(f->p, transform(&back, x, len), zero, limit, NULL);
+    x = hlo_make_cut(f->p, transform(&back, x, len), 1, 0, n);
     x = times_column(f, x, chirp);
     return count == 1 ? x : t_mul(f->p, x, t_fill(f->p, x, 1 / (double)count));
 }

@@ -78,9 +78,7 @@ static hlo_inst *lower_gather(hlo_inst *in)
     for (int i = 0; i < x->shape->rank; i++)
         start[i] = zero;
     for (int64_t i = 0; i < k; i++) {
-        int64_t end = i + 1;
-
-        y = hlo_make_slice(p, at, &i, &end, NULL);
+        y = hlo_make_cut(p, at, 0, i, i + 1);
         start[g->index_map.at[i]] = hlo_make_reshape(p, y, 0, NULL);
     }
     y = hlo_make_dynamic_slice(p, x, start, g->slice_sizes.at);

@@ -42,10 +42,7 @@ static hlo_inst *spread(const norm *b, hlo_inst *v)
 
 static hlo_inst *sum(const norm *b, hlo_inst *x)
 {
-    sd_dtype t = pass_dtype(x);
-
-    return hlo_make_reduce(b->p, x, hlo_make_scalar(b->p, t, 0), b->dims, b->n,
-                           hlo_scalar_comp(b->p.c->module, HLO_ADD, t));
+    return hlo_make_sum(b->p, x, b->dims, b->n);
 }
 
 static hlo_inst *mean(const norm *b, hlo_inst *x)

@@ -42,8 +42,7 @@ static hlo_inst *join(const gen *g, hlo_inst *lo, hlo_inst *hi)
 /* state[i] as a scalar */
 static hlo_inst *state_word(const gen *g, int64_t i)
 {
-    int64_t end = i + 1;
-    hlo_inst *x = hlo_make_slice(g->p, g->state, &i, &end, NULL);
+    hlo_inst *x = hlo_make_cut(g->p, g->state, 0, i, i + 1);
 
     return hlo_make_reshape(g->p, x, 0, NULL);
 }
@@ -185,7 +184,7 @@ static hlo_inst *philox_bits(gen *g, const sd_shape *to, int64_t *used)
 {
     bool wide = sd_dtype_table[to->dtype].bits == 64;
     int64_t n = sd_shape_count(to), per = wide ? 2 : 4;
-    int64_t blocks = (n + per - 1) / per, dim[2] = {blocks, 1}, start = 0;
+    int64_t blocks = (n + per - 1) / per, dim[2] = {blocks, 1};
     int64_t nstate = g->state->shape->dim[0];
     hlo_inst *lo, *hi, *base, *carry, *x[4], *y;
 
@@ -209,10 +208,7 @@ static hlo_inst *philox_bits(gen *g, const sd_shape *to, int64_t *used)
     for (int i = 0; i < (int)per; i++)
         x[i] = hlo_make_reshape(g->p, x[i], 2, dim);
     y = hlo_make_concatenate(g->p, (int)per, x, 1);
-    dim[0] = blocks * per;
-    y = hlo_make_reshape(g->p, y, 1, dim);
-    if (n < dim[0])
-        y = hlo_make_slice(g->p, y, &start, &n, NULL);
+    y = hlo_make_cut(g->p, hlo_make_join(g->p, y, 0), 0, 0, n);
     return pass_reshape(g->p, y, to->rank, to->dim);
 }
 

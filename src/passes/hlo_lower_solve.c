@@ -12,7 +12,6 @@
  * out of a sum, which nothing is added to. */
 static hlo_inst *diagonal_blocks(hlo_at p, hlo_inst *a, int64_t size)
 {
-    sd_dtype t = pass_dtype(a);
     int64_t n = a->shape->dim[0], blocks = a->shape->dim[1] / size, over = 3;
     int64_t dim[] = {n, blocks, size, blocks, size};
     int64_t stack[] = {n * blocks, size, size};
@@ -22,8 +21,7 @@ static hlo_inst *diagonal_blocks(hlo_at p, hlo_inst *a, int64_t size)
     same = hlo_make_compare(p, HLO_EQ, hlo_make_iota(p, at, 1),
                             hlo_make_iota(p, at, 3));
     x = hlo_make_select(p, same, x, hlo_make_fill(p, x->shape, 0));
-    x = hlo_make_reduce(p, x, hlo_make_scalar(p, t, 0), &over, 1,
-                        hlo_scalar_comp(p.c->module, HLO_ADD, t));
+    x = hlo_make_sum(p, x, &over, 1);
     return hlo_make_reshape(p, x, 3, stack);
 }
 

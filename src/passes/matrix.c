@@ -67,7 +67,6 @@ hlo_inst *matrix_inner(hlo_at p, hlo_inst *x, hlo_inst *y)
 {
     enum { SHORT = 16 };
     static const int64_t over[] = {1};
-    sd_dtype t = pass_dtype(x);
     int64_t n = x->shape->dim[0], rows = x->shape->dim[1];
     int64_t xcols = x->shape->dim[2], ycols = y->shape->dim[2];
     int64_t blocks = (rows + SHORT - 1) / SHORT;
@@ -80,9 +79,7 @@ hlo_inst *matrix_inner(hlo_at p, hlo_inst *x, hlo_inst *y)
     x = pass_reshape(p, matrix_pad(p, x, blocks * SHORT, xcols), 3, xdim);
     y = pass_reshape(p, matrix_pad(p, y, blocks * SHORT, ycols), 3, ydim);
     x = matrix_product(p, matrix_adjoint(p, x), y);
-    return hlo_make_reduce(p, hlo_make_reshape(p, x, 4, dim),
-                           hlo_make_scalar(p, t, 0), over, 1,
-                           hlo_scalar_comp(p.c->module, HLO_ADD, t));
+    return hlo_make_sum(p, hlo_make_reshape(p, x, 4, dim), over, 1);
 }
 
 hlo_inst *matrix_zero_rows(hlo_at p, const hlo_inst *like, int64_t cols)

@@ -351,28 +351,14 @@ static hlo_inst *exchange(hlo_at p, hlo_inst *x, const hlo_grid *g,
                           const hlo_atoms *along, int from, int to)
 {
     hlo_collective *c = among(p.c->module, g, along);
-    int rank = x->shape->rank, k = 0;
-    int64_t n = c->group_size, dim[SD_MAX_RANK], perm[SD_MAX_RANK];
+    int64_t n = c->group_size;
 
-    for (int d = 0; d < rank; d++) {
-        if (d == to) {
-            perm[0] = k;
-            dim[k++] = n;
-        }
-        perm[d + 1] = k;
-        dim[k++] = d == to ? x->shape->dim[d] / n : x->shape->dim[d];
-    }
-    x = hlo_make_transpose(p, hlo_make_reshape(p, x, rank + 1, dim), perm);
+    x = hlo_make_split(p, x, to, n, x->shape->dim[to] / n);
+    x = hlo_make_moved(p, x, to, 0);
     c->dim = 0;
     c->split_count = n;
     x = made(p, HLO_ALL_TO_ALL, x->shape, x, c);
-    for (int d = k = 0; d < rank; d++) {
-        if (d == from)
-            perm[k++] = 0;
-        perm[k++] = d + 1;
-        dim[d] = x->shape->dim[d + 1] * (d == from ? n : 1);
-    }
-    return hlo_make_reshape(p, hlo_make_transpose(p, x, perm), rank, dim);
+    return hlo_make_join(p, hlo_make_moved(p, x, 0, from), from);
 }
 
 /* What leaves one dimension for another is exchanged, of both lists. */

@@ -174,9 +174,7 @@ static hlo_inst *sums_of(hlo_inst *in, const gradient *g)
         return sum;
     dim[n + 1] = g->groups;
     dim[n + 2] = in->shape->dim[was->out_feature];
-    return hlo_make_reduce(p, hlo_make_reshape(p, sum, n + 3, dim),
-                           hlo_make_scalar(p, t, 0), &over, 1,
-                           hlo_scalar_comp(p.c->module, HLO_ADD, t));
+    return hlo_make_sum(p, hlo_make_reshape(p, sum, n + 3, dim), &over, 1);
 }
 
 static double bytes_of_gradient(const hlo_inst *in, const gradient *g)

@@ -218,6 +218,21 @@ static void warn_of_dumps(sd_option what)
                sd_option_table[what].name);
 }
 
+/* How many devices of a kind there are to be, where another one is named. */
+static void warn_of_count(sd_option count, const char *kind)
+{
+    const sd_option_info *row = &sd_option_table[count];
+    const char *v = getenv(row->name);
+    const char *named = getenv(sd_option_table[SD_OPT_DEVICE].name);
+    int64_t n;
+
+    if (v && read_int(row, v, &n) && n > 1 && named && *named &&
+        strcmp(named, "auto") && strcmp(named, kind))
+        sd_log(SD_LOG_WARN,
+               "%s=%s is for %s devices: SUNDOG_DEVICE=%s takes none of them",
+               row->name, v, kind, named);
+}
+
 void sd_options_warn(void)
 {
     for (char **e = environ; *e; e++) {
@@ -231,6 +246,8 @@ void sd_options_warn(void)
     }
     warn_of_dumps(SD_OPT_DUMP_PASSES);
     warn_of_dumps(SD_OPT_DUMP_MODULES);
+    warn_of_count(SD_OPT_HOST_DEVICES, "host");
+    warn_of_count(SD_OPT_CL_SPLIT, "cl");
 }
 
 sd_status sd_options_check(const sd_options *o)

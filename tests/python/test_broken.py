@@ -143,6 +143,24 @@ def test_devices_of_the_host_that_a_gpu_takes_the_place_of(said):
         "host; SUNDOG_DEVICE=host makes devices of the host"]
 
 
+@pytest.mark.parametrize("device, setting, kind", [
+    ("cl", "SUNDOG_HOST_DEVICES", "host"), ("host", "SUNDOG_CL_SPLIT", "cl")])
+def test_a_number_of_devices_of_another_kind_than_is_named(said, device, setting, kind):
+    out, warnings = said("import jax; print(len(jax.devices('xpu')))",
+                         SUNDOG_DEVICE=device, SUNDOG_CL_LIBRARY=FAKE_CL,
+                         FAKE_CL="kernels=any", **{setting: "4"})
+    assert out == "1"
+    assert warnings == [f"sundog warn: {setting}=4 is for {kind} devices: "
+                        f"SUNDOG_DEVICE={device} takes none of them"]
+
+
+@pytest.mark.parametrize("setting, value", [
+    ("SUNDOG_CL_SPLIT", "0"), ("SUNDOG_CL_SPLIT", "-1"), ("SUNDOG_HOST_DEVICES", "4")])
+def test_a_number_of_devices_that_asks_for_nothing_more(said, setting, value):
+    _, warnings = said(SUNDOG_DEVICE="host", **{setting: value})
+    assert warnings == []
+
+
 @pytest.mark.parametrize("env", [
     {"SUNDOG_DUMP_PASSES": "."},
     {"XLA_FLAGS": "--xla_dump_hlo_pass_re=."}])

@@ -27,47 +27,50 @@
  * enough for a cache.  R divides the extent, or the last slice begins earlier:
  * what it repeats is written again, and does not count in sums.
  *
- * All is decided by shapes, so the bits do not depend on the device; and a row
- * is computed as before, so only sums over the axis round otherwise.
+ * All is decided by shapes, so the bits do not depend on the device, unless it
+ * is a GPU whose matrix engine gives products bits of their own: there slices
+ * are larger.  A row is computed as before, so only sums over the axis round
+ * otherwise.
  * Needs: dots as the program wrote them (lower-dot merges dimensions). */
 #include "slices.h"
 
 enum {
-    LARGE = 1 << 18,   /* elements: a matrix of so many is cut */
-    TURN = 1 << 20,    /* of a turn's largest member */
     LEAST_SAVED = 2,   /* in slices, and times what goes in and out */
     MOST_CACHED = 8,   /* larger turns, in slices ... */
     MANY_SLICES = 256, /* ... are worth it if so many are saved */
     MOST_TRIED = 256   /* seeds of a computation */
 };
 
-/* Tests say a size, and want all that can be cut to be cut. */
-static bool is_told(const hlo_comp *c)
-{
-    return c->module->slice_size != 0;
-}
+/* In elements. */
+typedef struct {
+    int64_t large; /* a matrix of so many is cut */
+    int64_t turn;  /* of a turn's largest member */
+    bool is_told; /* tests say a size, and want all that can be cut to be cut */
+} sizes;
 
-static int64_t large_size(const hlo_comp *c)
+/* A turn on the host has more than a cache's worth, since threads meet after
+ * each of its steps: several whole matrices of 512 x 512, one of 1,024 x 1,024,
+ * rows of larger ones.  A turn on a GPU is five to eight kernels, each of which
+ * is to fill it: 16 products of 2,048 x 2,048 by 128 do, one of 256 x 4,096 is
+ * done before the next one is launched. */
+static sizes sizes_of(const hlo_module *m, const device_desc *dev)
 {
-    return is_told(c) ? c->module->slice_size : LARGE;
-}
+    bool large = dev->kind != DEVICE_HOST && dev->features & DEVICE_HAS_ENGINES;
 
-/* Elements of a turn's largest member.  More than a cache's worth, since
- * threads meet after each step of a turn: several whole matrices of 512 x 512,
- * one of 1,024 x 1,024, rows of larger ones. */
-static int64_t turn_size(const hlo_comp *c)
-{
-    return is_told(c) ? large_size(c) : TURN;
+    if (m->slice_size)
+        return (sizes){m->slice_size, m->slice_size, true};
+    return large ? (sizes){1 << 24, 1 << 26, false}
+                 : (sizes){1 << 18, 1 << 20, false};
 }
 
 /* ---- is it worth it? ---- */
 
 typedef struct {
     int axis;
-    double remade;            /* multiplications that are made again */
-    size_t sums, whole;      /* of the loop that has the most */
-    size_t saved, passed;    /* bytes that are not kept; that go in and out */
-    int64_t row;             /* elements of the largest member, a position */
+    double remade; /* multiplications that are made again */
+    size_t sums, whole; /* of the loop that has the most */
+    size_t saved, passed; /* bytes that are not kept; that go in and out */
+    int64_t row; /* elements of the largest member, a position */
     int64_t rows, nlevel;
 } choice;
 
@@ -127,7 +130,7 @@ static double least_rows(const choice *c, int64_t extent)
     return saved > 0 ? (double)extent * again / saved : (double)extent;
 }
 
-static void weigh(slice_group *g, int axis, choice *c)
+static void weigh(slice_group *g, int axis, const sizes *s, choice *c)
 {
     double rows;
 
@@ -142,22 +145,23 @@ static void weigh(slice_group *g, int axis, choice *c)
         if (is_kept(g, x) && !slice_leaves(g, x))
             c->saved += slice_bytes(x->in);
     }
-    rows = (double)turn_size(g->c) / (double)SD_MAX(c->row, 1);
+    rows = (double)s->turn / (double)SD_MAX(c->row, 1);
     rows = SD_MAX(rows, least_rows(c, g->extent));
     c->rows = SD_MIN((int64_t)SD_MIN(rows, 1e9), g->extent / 2);
     c->rows = SD_MAX(c->rows, 1);
 }
 
-static bool is_worth(const choice *c, const slice_group *g, bool inside)
+static bool is_worth(const choice *c, const slice_group *g, const sizes *s,
+                     bool inside)
 {
-    int64_t turn = c->row * c->rows, slice = large_size(g->c);
-    size_t most = sizeof(float) * (size_t)slice;
+    size_t most = sizeof(float) * (size_t)s->large;
 
-    if (is_told(g->c))
+    if (s->is_told)
         return c->nlevel > 0;
     if ((double)c->rows < least_rows(c, g->extent) || c->nlevel == 0)
         return false;
-    if (turn > MOST_CACHED * slice && c->saved < MANY_SLICES * most)
+    if (c->row * c->rows > MOST_CACHED * s->large &&
+        c->saved < MANY_SLICES * most)
         return false;
     return inside || (c->saved >= LEAST_SAVED * most &&
                       c->saved >= LEAST_SAVED * c->passed);
@@ -219,18 +223,18 @@ static bool is_computed(const hlo_inst *in)
 }
 
 /* A large product of small arrays, or a large operand of a product. */
-static bool is_seed(const hlo_inst *in, bool inside)
+static bool is_seed(const hlo_inst *in, const sizes *s, bool inside)
 {
     int64_t n, around = 0;
 
     if (!sd_shape_is_array(in->shape))
         return false;
     n = sd_shape_count(in->shape);
-    if (n < large_size(in->parent) || (inside && n <= turn_size(in->parent)))
+    if (n < s->large || (inside && n <= s->turn))
         return false;
     if (in->op == HLO_DOT)
-        return is_told(in->parent) || n > sd_shape_count(in->arg[0]->shape) +
-                                              sd_shape_count(in->arg[1]->shape);
+        return s->is_told || n > sd_shape_count(in->arg[0]->shape) +
+                                     sd_shape_count(in->arg[1]->shape);
     if (!is_computed(in))
         return false;
     for (int i = 0; i < in->nuse; i++) {
@@ -240,14 +244,14 @@ static bool is_seed(const hlo_inst *in, bool inside)
             continue;
         around = sd_shape_count(u->shape) +
                  sd_shape_count(u->arg[u->arg[0] == in]->shape);
-        if (n > around || is_told(in->parent))
+        if (n > around || s->is_told)
             return true;
     }
     return false;
 }
 
-static bool slice_seed(sd_arena *all, hlo_inst *seed, bool inside,
-                       work_list *work)
+static bool slice_seed(sd_arena *all, hlo_inst *seed, const sizes *s,
+                       bool inside, work_list *work)
 {
     sd_arena *a = sd_arena_create();
     choice best = {.axis = -1}, c;
@@ -257,19 +261,21 @@ static bool slice_seed(sd_arena *all, hlo_inst *seed, bool inside,
     for (int axis = 0; axis < seed->shape->rank; axis++) {
         if (!slice_group_grow(&g, axis))
             continue;
-        weigh(&g, axis, &c);
-        if (is_worth(&c, &g, inside) && (best.axis < 0 || is_better(&c, &best)))
+        weigh(&g, axis, s, &c);
+        if (is_worth(&c, &g, s, inside) &&
+            (best.axis < 0 || is_better(&c, &best)))
             best = c;
     }
     if (best.axis >= 0 && slice_group_grow(&g, best.axis)) {
-        weigh(&g, best.axis, &c); /* what leaves which loop */
+        weigh(&g, best.axis, s, &c); /* what leaves which loop */
         write_loops(&g, &best, all, work);
     }
     sd_arena_destroy(a);
     return best.axis >= 0;
 }
 
-static bool slice_comp(sd_arena *a, hlo_comp *c, bool inside, work_list *work)
+static bool slice_comp(sd_arena *a, hlo_comp *c, const sizes *s, bool inside,
+                       work_list *work)
 {
     sd_map *tried = sd_map_create(a);
     bool changed = false, more = true;
@@ -278,12 +284,12 @@ static bool slice_comp(sd_arena *a, hlo_comp *c, bool inside, work_list *work)
     while (more) {
         more = false;
         hlo_for_each_inst(in, c) {
-            if (ntried > MOST_TRIED || !is_seed(in, inside) ||
+            if (ntried > MOST_TRIED || !is_seed(in, s, inside) ||
                 sd_map_has(tried, (uint64_t)in->id))
                 continue;
             ntried++;
             sd_map_set(tried, (uint64_t)in->id, in);
-            more = slice_seed(a, in, inside, work);
+            more = slice_seed(a, in, s, inside, work);
             if (more)
                 break; /* the list has changed */
         }
@@ -292,8 +298,9 @@ static bool slice_comp(sd_arena *a, hlo_comp *c, bool inside, work_list *work)
     return changed;
 }
 
-bool hlo_opt_slices(hlo_module *m)
+bool hlo_opt_slices(hlo_module *m, const device_desc *dev)
 {
+    const sizes s = sizes_of(m, dev);
     sd_arena *a = sd_arena_create();
     work_list work = {0};
     bool changed = false;
@@ -307,7 +314,7 @@ bool hlo_opt_slices(hlo_module *m)
     int outside = work.n;
 
     for (int i = 0; i < work.n; i++)
-        changed |= slice_comp(a, work.at[i], i >= outside, &work);
+        changed |= slice_comp(a, work.at[i], &s, i >= outside, &work);
     sd_arena_destroy(a);
     return changed;
 }

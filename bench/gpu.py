@@ -179,6 +179,42 @@ def others(n):
         yield f"window's gradient {images} x {side}, {c} to {o}", window, normal((images, side, side, c), (images, side, side, o))
 
 
+def networks():
+    """Name, function, what makes its arguments: attention, a loss over many words, and
+    weights that one token reads."""
+    import jax
+    import jax.numpy as jnp
+    bf16 = jnp.bfloat16
+
+    def attend(q, k, v, causal):
+        s = jnp.einsum("bthd,bshd->bhts", q, k, preferred_element_type=jnp.float32) / q.shape[-1] ** 0.5
+        if causal:
+            s = jnp.where(jnp.tril(jnp.ones(s.shape[-2:], bool)), s, -1e30)
+        return jnp.einsum("bhts,bshd->bthd", jax.nn.softmax(s).astype(q.dtype), v)
+
+    def gradient(q, k, v, causal):
+        return jax.grad(lambda *x: attend(*x, causal).astype(jnp.float32).sum(), (0, 1, 2))(q, k, v)
+
+    def loss(x, w, word):
+        logits = jax.nn.log_softmax((x @ w).astype(jnp.float32))
+        return -jnp.take_along_axis(logits, word[:, None], 1).mean()
+    for images, terms, heads, depth in (4, 4096, 16, 128), (8, 1024, 12, 64), (2, 4096, 8, 40), (1, 16384, 8, 64):
+        for name, f in ("attention", attend), ("attention's gradient", gradient):
+            for causal in False, True:
+                yield (f"{name} {images} x {terms} x {heads} x {depth} bf16{', causal' if causal else ''}",
+                       lambda *x, f=f, causal=causal: f(*x, causal),
+                       lambda shape=(images, terms, heads, depth): [jnp.ones(shape, bf16) * 0.1] * 3)
+    yield ("gradient of a loss, 8192 x 768 to 50257 bf16", jax.grad(loss, (0, 1)), lambda: [
+        jnp.ones((8192, 768), bf16) * 0.1, jnp.ones((768, 50257), bf16) * 0.1, jnp.arange(8192, dtype=jnp.int32)])
+    for t in jnp.float32, bf16:
+        for rows in 1, 8:
+            for turned in "", ", y turned":
+                yield (f"product {rows} x 16384 x 4096 {jnp.dtype(t).name}{turned}",
+                       lambda x, y, turned=turned: x @ (y.T if turned else y),
+                       lambda rows=rows, t=t, turned=turned: [
+                           jnp.ones((rows, 16384), t), jnp.ones((4096, 16384) if turned else (16384, 4096), t)])
+
+
 def calls():
     """Name, function, how many arguments of 8 numbers, the calls between two waits,
     and the parts of one call that are counted."""
@@ -264,6 +300,7 @@ def main():
     if args.child:
         measure(entries(args.elements), True, args.only)
         measure(others(args.elements), False, args.only)
+        measure(networks(), False, args.only)
         return measure_calls(args.only)
     ours, theirs = [], []
     for _ in range(args.rounds):

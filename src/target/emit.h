@@ -583,6 +583,9 @@ LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
  * by value, floats in their total order. */
 LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t);
 LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype);
+/* Of floats, without a loop (emit_remainder.c); NULL: `by` is no constant power
+ * of two. */
+LLVMValueRef emit_rest_of_power(emit *e, LLVMValueRef x, LLVMValueRef by);
 LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);
 /* stem: "dl_exp_f32"; elem: the type of one element of the result. */
 LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,

@@ -110,9 +110,12 @@ static LLVMValueRef from_devlib(elt *p, LLVMValueRef *x)
 
 static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
 {
-    if (is_float(p))
-        return from_devlib(p, x);
-    return int_divide(p, x, true);
+    LLVMValueRef v;
+
+    if (!is_float(p))
+        return int_divide(p, x, true);
+    v = emit_rest_of_power(p->e, x[0], x[1]);
+    return v ? v : from_devlib(p, x);
 }
 
 /* r, or a NaN where x or y is one. */

@@ -376,6 +376,27 @@ static void test_tiles_are_configured(void **state)
     }
 }
 
+/* A remainder by a power of two is exact without one. */
+static void test_remainders_of_powers_divide_nothing(void **state)
+{
+    world *w = *state;
+    const device_desc *dev = xpu_device_desc(w->device);
+    sd_arena *a = sd_arena_create();
+    texts t = {0};
+    plan *pl = plan_of(a, "remainder_of_4", dev);
+
+    check(target_build(pl, NULL, NULL, NULL, keep, &t), "target");
+    sd_buf_u8(&t.before, 0);
+    assert_non_null(strstr((char *)t.before.at, "llvm.floor"));
+    assert_null(strstr((char *)t.before.at, "fdiv"));
+    sd_buf_finish(&t.before);
+    sd_buf_finish(&t.after);
+    sd_buf_finish(&t.code);
+    sd_buf_finish(&t.binary);
+    plan_destroy(pl);
+    sd_arena_destroy(a);
+}
+
 /* What runs for long is compiled with care, and apart from what does not. */
 static void test_long_kernels_have_their_own_batch(void **state)
 {
@@ -427,6 +448,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_products_of_whole_numbers_are_exact, &w),
         cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
         cmocka_unit_test_prestate(test_tiles_are_configured, &w),
+        cmocka_unit_test_prestate(test_remainders_of_powers_divide_nothing, &w),
         cmocka_unit_test_prestate(test_long_kernels_have_their_own_batch, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};
 

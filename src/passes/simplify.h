@@ -1,6 +1,6 @@
 /* The rules of hlo_opt_simplify for ops that move data, in simplify_shape.c, for
- * conversions, in simplify_convert.c, and for products, in simplify_product.c:
- * each gives what an instruction of that op may be replaced by, or NULL. */
+ * scatters, in simplify_scatter.c, for conversions, in simplify_convert.c, and
+ * for products, in simplify_product.c: each gives what an instruction of that op may be replaced by, or NULL. */
 #ifndef SIMPLIFY_H
 #define SIMPLIFY_H
 

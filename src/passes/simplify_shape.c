@@ -293,10 +293,3 @@ hlo_inst *simplify_dynamic_update_slice(hlo_inst *in)
         return in->arg[1];
     return sd_shape_count(in->arg[1]->shape) == 0 ? in->arg[0] : NULL;
 }
-
-hlo_inst *simplify_scatter(hlo_inst *in)
-{
-    int n = hlo_ninput(in);
-
-    return n == 1 && sd_shape_count(in->arg[2]->shape) == 0 ? in->arg[0] : NULL;
-}

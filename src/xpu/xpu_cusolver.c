@@ -191,12 +191,17 @@ static sd_status out_of_memory(const xpu_device *d, size_t bytes)
                     d->id, d->desc.name, bytes);
 }
 
-/* What is queued may still use the smaller one. */
-static sd_status drop_area(xpu_cuda *v, void **at, size_t bytes)
+/* What is queued may still use scratch that is to go. */
+static sd_status await_queue(xpu_cuda *v)
 {
-    sd_status st = xpu_cuda_status(
+    return xpu_cuda_status(
         v->driver, v, v->driver->api.StreamSynchronize(v->queue[v->dev->queue]),
         "cuStreamSynchronize");
+}
+
+static sd_status drop_area(xpu_cuda *v, void **at, size_t bytes)
+{
+    sd_status st = await_queue(v);
 
     if (st)
         return st;
@@ -229,8 +234,11 @@ sd_status cusolver_area(const cusolver_job *j, int area, size_t bytes,
 sd_status cusolver_get_work(const cusolver_job *j, cusolver_work *w)
 {
     xpu_cusolver_room *r = j->r;
+    sd_status st;
 
     if (w->nhost > r->nhost) {
+        if (r->host && (st = await_queue(j->v)))
+            return st;
         free(r->host);
         r->nhost = 0;
         if (!(r->host = malloc(w->nhost)))

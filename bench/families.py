@@ -398,6 +398,16 @@ def rows(draw):
             f(x[:, None] * y), f32(20000), f32(n))
     row("vander 20001x6", bar, lambda x: jnp.vander(x, 6), f32(20001))
     row("tanh 500x1000", bar, lambda x: jnp.tanh(x), f32(500, 1000))
+    row("remainder by 1 500000", bar, lambda x: x % 1, f32(500000))
+    for n, k in (512, 1000), (4096, 10), (256, 50257):
+        row(f"loss of a word's logit, gradient {n}x{k}", bar,
+            jax.grad(lambda z, w: -jnp.take_along_axis(jax.nn.log_softmax(z), w[:, None], 1).mean()),
+            f32(n, k), below(k, n))
+    row("maximum's place, gradient 2000x500", bar, jax.grad(
+        lambda z: (z * jnp.take_along_axis(z, jnp.argmax(z, 1)[:, None], 1)).sum()), f32(2000, 500))
+    for n, k in (100000, 8), (1000, 1000):
+        row(f"place of a row, gradient {n}x{k}", bar, jax.grad(
+            lambda z, w: (jnp.take_along_axis(z, w[:, None], 1) ** 2).sum()), f32(n, k), below(k, n))
     row("softcap 500x1000", bar, lambda x: 30 * jnp.tanh(x / 30),
         f32(500, 1000))
     for f in (jax.nn.gelu, lax.erf):

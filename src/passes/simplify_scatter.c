@@ -61,11 +61,10 @@ static hlo_inst *spread(hlo_inst *in, hlo_inst *x)
 
     for (int i = 0; i < d.n; i++)
         dim[i] = in->shape->dim[d.at[i]];
-    return hlo_make_broadcast(pass_at(in),
-                              hlo_make_reshape(pass_at(in), x, d.n, dim),
-                              sd_shape_make(a, pass_dtype(x), in->shape->rank,
-                                            in->shape->dim),
-                              d.at, d.n);
+    return hlo_make_broadcast(
+        pass_at(in), hlo_make_reshape(pass_at(in), x, d.n, dim),
+        sd_shape_make(a, pass_dtype(x), in->shape->rank, in->shape->dim), d.at,
+        d.n);
 }
 
 static hlo_inst *compare_places(hlo_inst *in, int64_t d)
@@ -76,9 +75,8 @@ static hlo_inst *compare_places(hlo_inst *in, int64_t d)
     hlo_inst *here =
         hlo_make_compare(p, HLO_EQ, hlo_make_iota(p, to->shape, d), to);
 
-    return hlo_make_select(p, here,
-                           pass_vectorize(p, in->comp[0], arg, in->shape),
-                           arg[0]);
+    return hlo_make_select(
+        p, here, pass_vectorize(p, in->comp[0], arg, in->shape), arg[0]);
 }
 
 hlo_inst *simplify_scatter(hlo_inst *in)

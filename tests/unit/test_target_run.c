@@ -253,6 +253,14 @@ static void keep(void *ctx, const char *kind, const void *data, size_t bytes)
                data, bytes);
 }
 
+static void texts_finish(texts *t)
+{
+    sd_buf_finish(&t->before);
+    sd_buf_finish(&t->after);
+    sd_buf_finish(&t->code);
+    sd_buf_finish(&t->binary);
+}
+
 static plan *plan_of(sd_arena *a, const char *name, const device_desc *dev)
 {
     hlo_module *m;
@@ -286,10 +294,7 @@ static void test_dumped_ir_compiles(void **state)
     assert_true(t.after.len > 0);
     assert_true(t.code.len > 0);
     plan_destroy(pl);
-    sd_buf_finish(&t.before);
-    sd_buf_finish(&t.after);
-    sd_buf_finish(&t.code);
-    sd_buf_finish(&t.binary);
+    texts_finish(&t);
     sd_buf_finish(&again);
     sd_arena_destroy(a);
 }
@@ -367,16 +372,13 @@ static void test_tiles_are_configured(void **state)
             assert_non_null(at = strstr(at + 1, types[i / 2][1]));
         assert_null(strstr(at + 1, types[i / 2][1]));
         assert_non_null(strstr((char *)t.code.at, "tilerelease"));
-        sd_buf_finish(&t.before);
-        sd_buf_finish(&t.after);
-        sd_buf_finish(&t.code);
-        sd_buf_finish(&t.binary);
+        texts_finish(&t);
         plan_destroy(pl);
         sd_arena_destroy(a);
     }
 }
 
-/* A remainder by a power of two is exact without one. */
+/* A remainder by a power of two is exact without a division. */
 static void test_remainders_of_powers_divide_nothing(void **state)
 {
     world *w = *state;
@@ -389,10 +391,7 @@ static void test_remainders_of_powers_divide_nothing(void **state)
     sd_buf_u8(&t.before, 0);
     assert_non_null(strstr((char *)t.before.at, "llvm.floor"));
     assert_null(strstr((char *)t.before.at, "fdiv"));
-    sd_buf_finish(&t.before);
-    sd_buf_finish(&t.after);
-    sd_buf_finish(&t.code);
-    sd_buf_finish(&t.binary);
+    texts_finish(&t);
     plan_destroy(pl);
     sd_arena_destroy(a);
 }

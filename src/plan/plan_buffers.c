@@ -155,6 +155,7 @@ static void walk_while(plan_mem *pm, hlo_inst *in, must_list *must)
     pm->time++;
     extend_all(home_of(in->comp[0]->root), pm->time);
     extend_all(bp, pm->time); /* what the body does not read it may keep */
+    bp->time = pm->time;
     walk(pm, in->comp[1], must);
     pm->time++;
     root = home_of(in->comp[1]->root);
@@ -665,6 +666,8 @@ sd_status plan_buffers(plan_mem *pm)
         storage_of(root->at[i])->output = i;
     if ((st = plan_share(pm)))
         return st;
+    pm->spared = sd_map_create(pm->a);
+    plan_spare_copies(pm, pm->m->entry);
     place_all(pm);
     return NULL;
 }

@@ -29,7 +29,7 @@ typedef struct { /* the leaves of a value; tag of its instruction */
     int n;
     storage **at;        /* each of its own storage */
     int *life;           /* which life there: index */
-    int time;            /* when it runs */
+    int time;            /* when it runs; of a parameter: its body */
     int until;           /* when it is done: of while and conditional */
     plan_kernel *kernel; /* of a fusion */
     storage *work;       /* its slot after the results, or NULL */
@@ -44,6 +44,7 @@ typedef struct {
     sd_vec(hlo_inst *) copies; /* in order of time */
     sd_map *kernels;           /* fusion -> plan_kernel */
     sd_map *trip;              /* while -> int64_t: thunk.h */
+    sd_map *spared;            /* copies that are none: plan_twice.c */
 } plan_mem;
 
 static inline plan_home *home_of(const hlo_inst *in)
@@ -85,6 +86,10 @@ sd_status plan_schedule(hlo_comp *c, const device_desc *dev);
 sd_status plan_buffers(plan_mem *pm);
 sd_status plan_share(plan_mem *pm); /* after the walk, before the places */
 void plan_unite(plan_mem *pm, storage *x, storage *y);
+/* Of loops whose body may stand twice, before the places, and the loop that
+ * turns half as often (plan_twice.c). */
+void plan_spare_copies(plan_mem *pm, const hlo_comp *c);
+void plan_turn_twice(const plan_mem *pm, const hlo_inst *in, thunk *loop);
 /* The operand that a library's product is added to, which is the last: the
  * result may lie there, and then is not copied first.  -1: there is none. */
 int plan_addend_of(const hlo_inst *in);

@@ -214,8 +214,11 @@ static sd_status while_step(stepper *s, const hlo_inst *in, thunk *t)
         t->trip = *trip;
     t->nseq = 2;
     t->seq = sd_arena_array(s->pr->arena, thunk_seq, 2);
-    st = make_seq(s, in->comp[0], &t->seq[0]);
-    return st ? st : make_seq(s, in->comp[1], &t->seq[1]);
+    if ((st = make_seq(s, in->comp[0], &t->seq[0])) ||
+        (st = make_seq(s, in->comp[1], &t->seq[1])))
+        return st;
+    plan_turn_twice(s->pm, in, t);
+    return NULL;
 }
 
 static sd_status cond_step(stepper *s, const hlo_inst *in, thunk *t)
@@ -387,9 +390,10 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
             return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
         return NULL;
     case HLO_COPY:
-        *made =
-            slice_of(in, 0).bytes && storage_of(home_of(in)->at[0]) !=
-                                         storage_of(home_of(in->arg[0])->at[0]);
+        *made = slice_of(in, 0).bytes &&
+                storage_of(home_of(in)->at[0]) !=
+                    storage_of(home_of(in->arg[0])->at[0]) &&
+                !sd_map_has(s->pm->spared, sd_key(in));
         if (*made)
             *t = copy_step(s, in);
         return NULL;

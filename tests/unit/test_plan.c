@@ -334,6 +334,7 @@ static void plans_read_as_before(void **state)
                {"group_norm", 0, 1},
                {"movement", 0, 3},
                {"while_rows", 0, 3},
+               {"turns_in_pairs", 0, 3},
                {"fft", 0, 3},
                {"woven", 0, 3},
                {"streamed", 1, 3},

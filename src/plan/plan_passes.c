@@ -139,7 +139,7 @@ static int most_copied(const passes *c, const plan_pass *p)
 /* Rows that are read AHEAD turns of eight later, or AHEAD_ROWS rows where rows
  * are taken one by one, are fetched into the cache: they lie too far apart for
  * the processor to see where it goes. */
-enum { AHEAD = 4, AHEAD_ROWS = 16, MOST_COPIED_ROWS = 24 };
+enum { AHEAD = 4, AHEAD_ROWS = 16, MOST_COPIED_ROWS = 24, SLIDING_COPIES = 4 };
 
 /* Does an item of a GPU take several positions of the innermost axis at a time,
  * in order? */
@@ -287,6 +287,8 @@ static void take_squares(plan_kernel *k, int lane)
         if (k->pass[i].how == PLAN_LANES_ACROSS) {
             k->axis[plan_across_axis(k, &k->pass[i])].copies = k->lanes;
             k->axis[lane].copies = 1;
+        } else if (k->pass[i].how == PLAN_LANES_SLIDING) {
+            k->axis[lane].copies = SD_MIN(k->axis[lane].copies, SLIDING_COPIES);
         }
 }
 
@@ -308,8 +310,10 @@ void plan_choose_passes(plan_kernel *k, int lane, bool host)
     k->npass = c.pass.n;
     for (int i = 0; host && i < k->npass; i++)
         k->pass[i].end = plan_find_end(k, i, c.nest);
-    for (int i = 0; host && i < k->npass; i++)
+    for (int i = 0; host && i < k->npass; i++) {
+        plan_find_sliding(k, &k->pass[i], lane);
         plan_find_across(k, &k->pass[i], lane);
+    }
     for (int i = 0; host && i < k->npass; i++)
         k->pass[i].drops = drops_subnormals(&c, i);
     take_squares(k, lane);

@@ -340,6 +340,7 @@ void plan_choose_passes(plan_kernel *k, int lane, bool host); /* plan_passes.c *
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
 bool plan_has_rows_across(const plan_kernel *k, int lane, int axis);
 void plan_find_across(plan_kernel *k, plan_pass *p, int lane);
+void plan_find_sliding(const plan_kernel *k, plan_pass *p, int lane);
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Where axes are cut, on the host: plan_kernel.cut. */
 void plan_find_cuts(plan_kernel *k, int lane);

@@ -290,6 +290,7 @@ LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
 LLVMValueRef emit_intrinsic2(emit *e, const char *name, LLVMTypeRef *over,
                              int nover, LLVMValueRef *arg, int narg);
 LLVMValueRef emit_extract(emit *e, LLVMValueRef v, int first, int w);
+/* Below 0: any. */
 LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
                           const int *lane, int n);
 void emit_return_to(emit *e, LLVMBasicBlockRef b); /* before a terminator */
@@ -562,6 +563,13 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level);
  * remembers its values, of all copies, at `level`. */
 bool emit_across_load(emit *e, const plan_node *n, int copy, int level);
 bool emit_across_store(emit *e, const plan_node *n, int copy);
+
+/* ---- emit_sliding.c ---- */
+
+/* All of a sum whose pass is SLIDING, at position 0 of the axis that it is
+ * over. */
+void emit_sliding(emit *e, const plan_node *n);
+
 void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);
 void emit_park_write(emit *e, const plan_node *n, int copy);
@@ -605,6 +613,8 @@ void emit_body(emit *e, const plan_body *body, const emit_value *arg,
 
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
+/* A sum that was made without: but for its initial value it is x. */
+void emit_reduce_give(emit *e, const plan_node *n, int copy, emit_value x);
 /* The end of a CONTRACT's chain. */
 void emit_reduce_chain(emit *e, emit_reduction *r);
 /* Subnormal operands and results of what comes next count as 0

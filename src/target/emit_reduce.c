@@ -77,6 +77,12 @@ static bool body_identity(emit *e, const plan_body *body, sd_dtype t,
     return true;
 }
 
+static bool has_identity(emit *e, const plan_node *n, emit_value *out)
+{
+    return n->kind == PN_REDUCE && n->nout == 1 &&
+           body_identity(e, n->body, n->arg[0]->dtype, out);
+}
+
 /* ---- accumulators ---- */
 
 static LLVMValueRef acc_place(emit *e, emit_reduction *r, LLVMTypeRef t,
@@ -170,11 +176,12 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     int total;
 
     r->n = n;
-    r->how = how == PLAN_LANES_ACROSS ? PLAN_LANES_ONE : how;
+    r->how = how == PLAN_LANES_ACROSS || how == PLAN_LANES_SLIDING
+                 ? PLAN_LANES_ONE
+                 : how;
     r->lanes = SD_MAX(n->order.lanes, 1);
     r->width = width_of(e, n, how, r->lanes);
-    r->identity = n->kind == PN_REDUCE && n->nout == 1 &&
-                  body_identity(e, n->body, n->arg[0]->dtype, &unused);
+    r->identity = has_identity(e, n, &unused);
     r->keep = n->varies;
     if ((how == PLAN_LANES_COPIES && (!e->gpu || r->lanes > 1)) ||
         how == PLAN_LANES_VECTOR)
@@ -621,46 +628,71 @@ static bool starts_with_one(const plan_node *n)
            sd_scalar_to_f64(part, init->value + sd_dtype_bytes(part)) == 0;
 }
 
-/* The initial value is joined last; result o goes to out[o * ncopy]. */
-static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
+/* The initial value is joined last to x, if anything is summed (else NULL);
+ * result o goes to out[o * ncopy]. */
+static void join_initial(emit *e, const plan_node *n, int c, emit_value *x,
+                         emit_value *out)
 {
-    const plan_node *n = r->n;
-    emit_value *x = emit_values(e, n->nout), *init = emit_values(e, n->nout);
-    emit_value id = {NULL, NULL};
+    emit_value *init = emit_values(e, n->nout), id = {NULL, NULL};
 
-    if (n->kind == PN_CONTRACT) {
-        out[0] = n->order.chunk ? chains(e, r, c) : load_acc(e, r, 0, c);
-        return;
-    }
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
 
         init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
     }
-    if (r->identity)
-        body_identity(e, n->body, n->arg[0]->dtype, &id);
-    if (elements(e, n) > 0) {
-        join(e, r, c, x);
-        if ((id.re == init[0].re && id.im == init[0].im) || starts_with_one(n))
-            init[0] = x[0];
-        else
-            emit_join_body(e, n, init, x, NULL);
-    }
+    if (!has_identity(e, n, &id))
+        id = (emit_value){NULL, NULL};
+    if (x &&
+        ((id.re == init[0].re && id.im == init[0].im) || starts_with_one(n)))
+        init[0] = x[0];
+    else if (x)
+        emit_join_body(e, n, init, x, NULL);
     for (int o = 0; o < n->nout; o++)
         out[o * e->ncopy] = init[o];
+}
+
+static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
+{
+    const plan_node *n = r->n;
+    emit_value *x = emit_values(e, n->nout);
+    bool any = elements(e, n) > 0;
+
+    if (n->kind == PN_CONTRACT) {
+        out[0] = n->order.chunk ? chains(e, r, c) : load_acc(e, r, 0, c);
+        return;
+    }
+    if (any)
+        join(e, r, c, x);
+    join_initial(e, n, c, any ? x : NULL, out);
+}
+
+static void remember(emit *e, const plan_node *n, int copy)
+{
+    emit_remember(e, &e->value[n->id * e->ncopy + copy],
+                  e->several[n->id][copy], e->outer_depth);
+}
+
+static void make_results(emit *e, const plan_node *n)
+{
+    e->several[n->id] = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
+}
+
+void emit_reduce_give(emit *e, const plan_node *n, int copy, emit_value x)
+{
+    if (!copy)
+        make_results(e, n);
+    join_initial(e, n, copy, &x, e->several[n->id] + copy);
+    remember(e, n, copy);
 }
 
 void emit_reduce_end(emit *e, emit_reduction *r)
 {
     const plan_node *n = r->n;
-    emit_value *several = sd_arena_array(e->a, emit_value, n->nout * e->ncopy);
 
-    e->several[n->id] = several;
-    for (int c = 0; c < e->ncopy; c++) {
-        if (!emit_is_copy(e, c, n->varies))
-            continue;
-        join_copy(e, r, c, several + c);
-        emit_remember(e, &e->value[n->id * e->ncopy + c], several[c],
-                      e->outer_depth);
-    }
+    make_results(e, n);
+    for (int c = 0; c < e->ncopy; c++)
+        if (emit_is_copy(e, c, n->varies)) {
+            join_copy(e, r, c, e->several[n->id] + c);
+            remember(e, n, c);
+        }
 }

@@ -167,23 +167,35 @@ static void run_copies(pass *p, int i, int n, int64_t each)
     run(p, i, emit_si(e, full), emit_si(e, extent), step);
 }
 
+/* Position 0 of axis a alone, without a loop. */
+static void open_start(emit *e, int a, const char *name)
+{
+    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b);
+    LLVMBasicBlockRef here = emit_block(e, name);
+
+    LLVMBuildBr(e->b, here);
+    LLVMPositionBuilderAtEnd(e->b, here);
+    emit_level_open(e, pre);
+    put_at(e, a, emit_si(e, 0));
+}
+
+static void close_start(emit *e, int a)
+{
+    emit_level_close(e);
+    take_from(e, a);
+}
+
 /* So many positions the pass takes where it ends early. */
 static LLVMValueRef count_to_end(const pass *p)
 {
     emit *e = p->e;
     const plan_guard *g = &p->plan->end->guard;
     LLVMValueRef all = emit_si(e, e->k->axis[p->plan->end->axis].extent), n;
-    LLVMBasicBlockRef pre = LLVMGetInsertBlock(e->b), here;
 
-    here = emit_block(e, "count");
-    LLVMBuildBr(e->b, here);
-    LLVMPositionBuilderAtEnd(e->b, here);
-    emit_level_open(e, pre);
-    put_at(e, p->plan->end->axis, emit_si(e, 0));
+    open_start(e, p->plan->end->axis, "count");
     n = LLVMBuildNSWSub(e->b, emit_si(e, g->hi), emit_expr(e, g->e, 0, false),
                         "");
-    emit_level_close(e);
-    take_from(e, p->plan->end->axis);
+    close_start(e, p->plan->end->axis);
     n = emit_smaller(e, n, all);
     return emit_larger(e, n, emit_si(e, 0));
 }
@@ -488,6 +500,24 @@ static void begin_sum(pass *p, const plan_node *n, plan_lanes how)
         p->reduction[p->nreduction++] = emit_reduce_begin(p->e, n, how);
 }
 
+/* Rows that lie one after the other: no loop. */
+static void run_sliding(emit *e, int number)
+{
+    pass p = begin_pass(e, number);
+
+    open_start(e, p.axis[0], "rows");
+    plan_for_each_node(n, e->k)
+        if (n->pass == number)
+            emit_sliding(e, n);
+    close_start(e, p.axis[0]);
+}
+
+static bool slides(const emit *e, int number)
+{
+    return e->k->pass[number].how == PLAN_LANES_SLIDING &&
+           !e->axis[e->lane].mask[0];
+}
+
 static void run_pass(emit *e, int number)
 {
     pass p = begin_pass(e, number);
@@ -538,6 +568,8 @@ void emit_stages(emit *e)
     for (int i = 0; i < e->k->npass; i++)
         if (e->k->pass[i].how == PLAN_LANES_ROWS)
             end_rows(e);
+        else if (slides(e, i))
+            run_sliding(e, i);
         else
             run_pass(e, i);
 }

@@ -72,7 +72,8 @@ LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
     LLVMValueRef index[EMIT_WOVEN * EMIT_MAX_LANES];
 
     for (int i = 0; i < n; i++)
-        index[i] = LLVMConstInt(e->i32, (unsigned)lane[i], 0);
+        index[i] = lane[i] < 0 ? LLVMGetPoison(e->i32)
+                               : LLVMConstInt(e->i32, (unsigned)lane[i], 0);
     if (!y)
         y = LLVMGetPoison(LLVMTypeOf(x));
     return LLVMBuildShuffleVector(e->b, x, y,

@@ -105,8 +105,11 @@ static bool in_contraction(const cluster *c, const cluster_member *m)
  * a product whose operands are loads has the shorter loop. */
 static bool narrows_what_is_computed(const hlo_inst *in)
 {
-    const hlo_inst *x = in->arg[0];
+    const hlo_inst *x;
 
+    if (in->op != HLO_CONVERT)
+        return false;
+    x = in->arg[0];
     while (plan_is_alias(x))
         x = x->arg[0];
     return sd_dtype_bytes(in->shape->dtype) < sd_dtype_bytes(x->shape->dtype) &&
@@ -150,8 +153,10 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
         return true;
     if (!(props & HLO_P_CHEAP) || is_complex_product(in))
         return times <= 2 * n;
+    if (c->inner && narrows_what_is_computed(in))
+        return false;
     if (in_contraction(c, m))
-        return in->op == HLO_CONVERT && !narrows_what_is_computed(in);
+        return in->op == HLO_CONVERT;
     *extra = times > 2 * n;
     return true;
 }
@@ -182,6 +187,14 @@ static int64_t reads_for(const hlo_inst *x, int *ops)
     return SD_MIN(read, n);
 }
 
+/* Of a narrow float, which is the better half to keep in memory. */
+static bool is_exact_widening(const hlo_inst *in)
+{
+    return in->op == HLO_CONVERT && in->shape->dtype == SD_F32 &&
+           sd_dtype_bytes(in->arg[0]->shape->dtype) < sizeof(float) &&
+           sd_dtype_kind(in->arg[0]->shape->dtype) == SD_K_FLOAT;
+}
+
 /* Leaves and pure renamings cost nothing in any number of kernels; other cheap
  * values may be computed by a few. */
 bool cluster_may_repeat(const hlo_inst *in, int copies)
@@ -195,6 +208,10 @@ bool cluster_may_repeat(const hlo_inst *in, int copies)
         in->op == HLO_BROADCAST || in->op == HLO_RESHAPE ||
         in->op == HLO_BITCAST || in->op == HLO_SLICE)
         return true;
+    if (is_exact_widening(in))
+        return true;
+    if (narrows_what_is_computed(in) && in->arg[0]->nuse == 1)
+        return false;
     if (plan_is_reducing(in) || !(hlo_info(in)->props & HLO_P_CHEAP))
         return cluster_count_of(in) * copies <= 256 && !plan_is_reducing(in) &&
                !(hlo_info(in)->props & HLO_P_HEAVY);

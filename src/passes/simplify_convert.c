@@ -76,11 +76,33 @@ static hlo_inst *convert_reduce(hlo_inst *in)
                            hlo_scalar_comp(in->parent->module, op, to));
 }
 
+/* What becomes narrower is so before it is moved: fewer bytes move, and who
+ * computes it writes it as narrow as it is wanted. */
+static hlo_inst *convert_moved(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    sd_dtype to = pass_dtype(in);
+    hlo_inst *moved = in->arg[0], *arg[2], *x;
+
+    if (moved->nuse > 1 ||
+        sd_dtype_bytes(to) >= sd_dtype_bytes(pass_dtype(moved)))
+        return NULL;
+    if (moved->op != HLO_PAD && moved->op != HLO_TRANSPOSE)
+        return NULL;
+    for (int i = 0; i < moved->narg; i++)
+        arg[i] = pass_convert(p, to, moved->arg[i]);
+    x = hlo_inst_clone(in->parent, in, moved, arg);
+    x->shape = in->shape;
+    return x;
+}
+
 hlo_inst *simplify_convert(hlo_inst *in)
 {
     hlo_inst *to = convert_chain(in);
 
-    return to ? to : convert_reduce(in);
+    if (!to)
+        to = convert_reduce(in);
+    return to ? to : convert_moved(in);
 }
 
 hlo_inst *simplify_bitcast_convert(hlo_inst *in)

@@ -231,9 +231,14 @@ void plan_copy_operands(hlo_module *m, const device_desc *dev, bool all)
 {
     hlo_for_each_comp(c, m)
         hlo_for_each_inst(in, c) {
-            if (in->op == HLO_CONVOLUTION && has_engine(in, dev))
-                plan_copy_image(in, dev, all);
-            else if (in->op == HLO_DOT && has_engine(in, dev) && is_plain(in))
+            if (in->op != HLO_CONVOLUTION &&
+                !(in->op == HLO_DOT && is_plain(in)))
+                continue;
+            if (plan_is_for_wide(in, dev))
+                plan_copy_for_wide(in, dev, all);
+            else if (has_engine(in, dev) && in->op == HLO_DOT)
                 copy_rows(in, dev, all);
+            else if (has_engine(in, dev))
+                plan_copy_image(in, dev, all);
         }
 }

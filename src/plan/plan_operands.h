@@ -11,6 +11,7 @@ enum {
      * odd places. */
     PLAN_WORK_OF_WOVEN = 40,
     PLAN_WORK_OF_ODD = 250,
+    PLAN_WORK_OF_WIDE = 128, /* of a wide engine's */
     PLAN_ROW_BYTES = 64, /* of K in a step: rows as an engine reads them best */
     PLAN_WORD = 4
 };
@@ -31,6 +32,10 @@ int64_t plan_full_rows(int64_t n, sd_dtype t);
 /* Dimension a, those of `spatial` and b; or a before b. */
 void plan_order_dims(int64_t *to, int64_t a, hlo_dims spatial, int64_t b,
                      bool spatial_first);
+
+/* Of dots of one dimension of each kind, and convolutions. */
+bool plan_is_for_wide(const hlo_inst *in, const device_desc *dev);
+void plan_copy_for_wide(hlo_inst *in, const device_desc *dev, bool all);
 
 /* What becomes of a convolution; all: whether it pays or not. */
 void plan_copy_image(hlo_inst *in, const device_desc *dev, bool all);

@@ -1,37 +1,112 @@
-/* A product of few results and long sums has too little to do at once on a GPU:
- * it becomes a batch of products, of a chain of its sums each, and what adds
- * the chains.  Chains are plan's (plan_cut_chains in plan_blocks.c), so all but
- * the last have CHAIN terms, and they are added from the first on, as a kernel
- * that has all of them does: such a sum has the same bits cut or not.  A reduce
- * would add more than 16 of them in another order; a reduce-window adds in
- * order. What the last chain lacks is zeros in both operands.
+/* A product whose results are few tiles has too little to do at once on a GPU:
+ * it becomes a batch of products, of a piece of its sums each, and what adds
+ * the pieces.
  *
- * The gradient of a convolution's window is a convolution whose features are
- * the images.  It becomes one of groups of images, each with a result of its
- * own, and what adds these: another order of the sum, which is free where the
- * types and the precision let matrix instructions do it, whether they do (of 16
- * rows and more) or not. */
+ * Where matrix instructions take it the order of its sums is theirs, so how
+ * many pieces there are follows from what the device has to do.  Elsewhere
+ * pieces are plan's chains (plan_cut_chains in plan_blocks.c): all but the last
+ * have CHAIN terms, and they are added from the first on, as a kernel that has
+ * all of them does, so such a sum has the same bits cut or not.  A reduce would
+ * add more than 16 of them in another order; a reduce-window adds in order.
+ * What the last piece lacks is zeros in both operands.
+ *
+ * A convolution's pieces are groups of its input features, each with results of
+ * its own: of the gradient of a window the features are the images.  Not all of
+ * those are of 16 rows and more, as matrix instructions want it; their order is
+ * free as well. */
 #include "terms.h"
+
+#include <math.h>
 
 enum {
     CHAIN = 256, /* terms of a sum */
     LEAST_TERMS = 1024, /* of a sum that is worth a second kernel */
     MOST_RESULTS = 1 << 16,
+    LEAST_ROWS = 2, /* or columns of what matrix instructions take, and */
+    LEAST_COLUMNS = 16, /* along the other side; of a group of features, too */
+    TILE = 128, /* rows and columns of a group of items, */
+    SMALL_TILE = 64, /* where there are so many; it takes a part of a unit */
     LEAST_IMAGE = 256, /* terms of an image's sum that is worth a result */
-    TILE = 64, /* results of a group of items along a side, */
-    TILES = 256 /* and as many groups as there are with groups of images */
+    IMAGE_TILES =
+        256, /* as many small tiles as there are with groups of images */
+    LINE =
+        128, /* bytes of an operand's row that such a group reads in a step */
+    /* In the time of a step: what it takes to write a tile's results and to
+     * read them again, and to start the kernel that adds. */
+    ADDING = 4,
+    STARTING = 8
 };
+
+/* ---- into how many pieces? ---- */
+
+typedef struct {
+    double rows, columns, batch; /* of results */
+    int64_t terms, step; /* of a sum, and those of a step */
+    int64_t cut, unit; /* what is divided evenly into pieces, which have a
+                          multiple of so many */
+} work;
+
+static double tile_of(double n)
+{
+    return n >= TILE ? TILE : SMALL_TILE;
+}
+
+/* How long n pieces take, in steps. */
+static double time_of(const device_desc *dev, const work *w, int64_t n)
+{
+    double m = tile_of(w->rows), k = tile_of(w->columns);
+    double share = m * k / (TILE * TILE);
+    double groups =
+        ceil(w->rows / m) * ceil(w->columns / k) * w->batch * (double)n * share;
+    double turns = SD_MAX(ceil(groups / dev->units), share);
+
+    return turns * (double)w->terms / (double)(n * w->step) +
+           (n > 1 ? ADDING * groups / dev->units + STARTING : 0);
+}
+
+/* 1: one that is not cut takes not much longer. */
+static int64_t pieces_of(const device_desc *dev, const work *w)
+{
+    double whole = time_of(dev, w, 1), least = 0.75 * whole;
+    int64_t best = 1;
+
+    for (int64_t n = 2; n <= w->cut / w->unit && w->terms / n >= CHAIN; n++)
+        if (w->cut % (n * w->unit) == 0 && time_of(dev, w, n) < least) {
+            least = time_of(dev, w, n);
+            best = n;
+        }
+    return best;
+}
+
+static int64_t step_of(const hlo_inst *in)
+{
+    return LINE / (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0]));
+}
+
+/* Is a sum's order free?  Of whole numbers it does not show, and matrix
+ * instructions have their own. */
+static bool adds_as_it_likes(const device_desc *dev, sd_dtype t,
+                             const hlo_prec *prec)
+{
+    if (t == SD_S8 || t == SD_U8)
+        return true;
+    if (t == SD_F32)
+        return dev->features & DEVICE_HAS_TF32 && prec[0] != HLO_PREC_HIGHEST &&
+               prec[1] != HLO_PREC_HIGHEST;
+    return (t == SD_BF16 || t == SD_F16) && dev->features & DEVICE_HAS_MMA;
+}
 
 /* ---- products ---- */
 
-/* x with its dimension d cut into chains. */
-static hlo_inst *in_chains(hlo_at p, hlo_inst *x, int d, int64_t nchain)
+/* x with its dimension d cut into n pieces. */
+static hlo_inst *in_pieces(hlo_at p, hlo_inst *x, int d, int64_t n,
+                           int64_t piece)
 {
-    x = hlo_make_pad_dim(p, x, NULL, d, 0, nchain * CHAIN - x->shape->dim[d]);
-    return hlo_make_split(p, x, d, nchain, CHAIN);
+    x = hlo_make_pad_dim(p, x, NULL, d, 0, n * piece - x->shape->dim[d]);
+    return hlo_make_split(p, x, d, n, piece);
 }
 
-/* The batch dimensions of an operand that is cut at d, and the chains' behind
+/* The batch dimensions of an operand that is cut at d, and the pieces' behind
  * them. */
 static hlo_dims batch_of(sd_arena *a, hlo_dims was, int64_t d)
 {
@@ -69,16 +144,58 @@ static hlo_inst *add_in_order(hlo_at p, hlo_inst *x, int d)
     return y;
 }
 
-static bool is_long_dot(const hlo_inst *in)
+static bool has_room(const hlo_inst *in)
 {
-    const hlo_dot *d = in->op == HLO_DOT ? in->u.dot : NULL;
-    const sd_shape *x = in->narg ? in->arg[0]->shape : NULL;
+    return in->arg[0]->shape->rank < SD_MAX_RANK &&
+           in->arg[1]->shape->rank < SD_MAX_RANK &&
+           in->shape->rank < SD_MAX_RANK;
+}
 
-    return d && d->lhs_contract.n == 1 && !sd_is_complex(pass_dtype(in)) &&
-           x->rank < SD_MAX_RANK && in->arg[1]->shape->rank < SD_MAX_RANK &&
-           in->shape->rank < SD_MAX_RANK &&
-           x->dim[d->lhs_contract.at[0]] >= LEAST_TERMS &&
-           sd_shape_count(in->shape) <= MOST_RESULTS;
+/* Elements of an operand for each of a batch and of a sum. */
+static double own_of(const hlo_inst *x, hlo_dims batch, int64_t deep)
+{
+    double n = 1;
+
+    for (int d = 0; d < x->shape->rank; d++)
+        if (d != deep && !hlo_dims_hold(batch, d))
+            n *= (double)x->shape->dim[d];
+    return n;
+}
+
+static work work_of_dot(const hlo_inst *in)
+{
+    const hlo_dot *d = in->u.dot;
+    work w = {.terms = in->arg[0]->shape->dim[d->lhs_contract.at[0]],
+              .rows = own_of(in->arg[0], d->lhs_batch, d->lhs_contract.at[0]),
+              .columns =
+                  own_of(in->arg[1], d->rhs_batch, d->rhs_contract.at[0]),
+              .step = step_of(in),
+              .batch = 1};
+
+    for (int i = 0; i < d->lhs_batch.n; i++)
+        w.batch *= (double)in->shape->dim[i];
+    w.unit = w.terms % w.step ? 1 : w.step;
+    w.cut = w.terms;
+    return w;
+}
+
+/* The terms of a piece; 0: the product is not cut. */
+static int64_t piece_of_dot(const hlo_inst *in, const device_desc *dev)
+{
+    work w = work_of_dot(in);
+    sd_dtype t = pass_dtype(in->arg[0]);
+
+    if (w.terms < LEAST_TERMS)
+        return 0;
+    if (SD_MIN(w.rows, w.columns) < LEAST_ROWS ||
+        SD_MAX(w.rows, w.columns) < LEAST_COLUMNS ||
+        pass_dtype(in->arg[1]) != t ||
+        !adds_as_it_likes(dev, t, in->u.dot->prec))
+        return sd_shape_count(in->shape) <= MOST_RESULTS ? CHAIN : 0;
+    if (w.unit == 1) /* zeros fill the last piece */
+        w.cut = (w.terms + CHAIN - 1) / CHAIN * CHAIN;
+    w.cut = pieces_of(dev, &w) == 1 ? 0 : w.cut / pieces_of(dev, &w);
+    return w.cut;
 }
 
 static sd_dtype sum_of(const hlo_inst *in)
@@ -96,15 +213,15 @@ static hlo_inst *as_result(hlo_inst *in, hlo_inst *x)
                         pass_reshape(p, x, in->shape->rank, in->shape->dim));
 }
 
-static hlo_inst *split_dot(hlo_inst *in)
+static hlo_inst *split_dot(hlo_inst *in, int64_t piece)
 {
     sd_arena *a = in->parent->module->arena;
     hlo_at p = pass_at(in);
     hlo_dot d = *in->u.dot;
     int64_t lhs = d.lhs_contract.at[0], rhs = d.rhs_contract.at[0];
-    int64_t n = (in->arg[0]->shape->dim[lhs] + CHAIN - 1) / CHAIN;
-    hlo_inst *x = in_chains(p, in->arg[0], (int)lhs, n),
-             *y = in_chains(p, in->arg[1], (int)rhs, n);
+    int64_t n = (in->arg[0]->shape->dim[lhs] + piece - 1) / piece;
+    hlo_inst *x = in_pieces(p, in->arg[0], (int)lhs, n, piece),
+             *y = in_pieces(p, in->arg[1], (int)rhs, n, piece);
 
     d.lhs_batch = batch_of(a, d.lhs_batch, lhs);
     d.rhs_batch = batch_of(a, d.rhs_batch, rhs);
@@ -116,35 +233,49 @@ static hlo_inst *split_dot(hlo_inst *in)
     return as_result(in, add_in_order(p, x, d.lhs_batch.n - 1));
 }
 
-/* ---- gradients of windows ---- */
+/* ---- convolutions ---- */
 
-/* Is a sum's order free?  Of whole numbers it does not show, and matrix
- * instructions have their own. */
-static bool adds_as_it_likes(const device_desc *dev, sd_dtype t,
-                             const hlo_prec *prec)
+/* Terms of a sum for each input feature. */
+static int64_t window_of(const hlo_conv *c)
 {
-    if (t == SD_S8 || t == SD_U8)
-        return true;
-    if (t == SD_F32)
-        return dev->features & DEVICE_HAS_TF32 && prec[0] != HLO_PREC_HIGHEST &&
-               prec[1] != HLO_PREC_HIGHEST;
-    return (t == SD_BF16 || t == SD_F16) && dev->features & DEVICE_HAS_MMA;
+    int64_t n = 1;
+
+    for (int i = 0; i < c->nspatial; i++)
+        n *= c->win[i].size;
+    return n;
 }
 
-/* Into so many groups its images, c's input features, are to be divided: 1 if
- * they stay together. */
-static int64_t groups_of(const hlo_inst *in, const hlo_conv *c)
+/* Groups of features that lie side by side, which are read a step at a time. */
+static int64_t groups_of_features(const hlo_inst *in, const hlo_conv *c,
+                                  const device_desc *dev)
 {
-    int64_t images = in->arg[1]->shape->dim[c->k_in], terms = 1, n;
+    int64_t features = in->arg[1]->shape->dim[c->k_in];
+    work w = {.columns = (double)in->shape->dim[c->out_feature],
+              .batch = 1,
+              .terms = features * window_of(c),
+              .step = step_of(in),
+              .cut = features,
+              .unit = features % step_of(in) ? 1 : step_of(in)};
+
+    w.rows = (double)sd_shape_count(in->shape) / w.columns;
+    return w.terms < LEAST_TERMS || w.columns < LEAST_COLUMNS
+               ? 1
+               : pieces_of(dev, &w);
+}
+
+/* Groups of images, which are the features of a window's gradient: few results,
+ * each of many terms of an image, which are read one by one. */
+static int64_t groups_of_images(const hlo_inst *in, const hlo_conv *c)
+{
+    int64_t images = in->arg[1]->shape->dim[c->k_in], terms = window_of(c), n;
     int64_t columns = in->shape->dim[c->out_feature];
     int64_t rows = sd_shape_count(in->shape) / columns, tiles;
 
-    for (int i = 0; i < c->nspatial; i++)
-        terms *= c->win[i].size;
     if (terms < LEAST_IMAGE || terms * images < LEAST_TERMS)
         return 1;
-    tiles = ((rows + TILE - 1) / TILE) * ((columns + TILE - 1) / TILE);
-    for (n = SD_MIN(images, TILES / tiles); n > 1 && images % n; n--)
+    tiles = ((rows + SMALL_TILE - 1) / SMALL_TILE) *
+            ((columns + SMALL_TILE - 1) / SMALL_TILE);
+    for (n = SD_MIN(images, IMAGE_TILES / tiles); n > 1 && images % n; n--)
         ;
     return SD_MAX(n, 1);
 }
@@ -174,13 +305,18 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
     const hlo_conv *c = in->op == HLO_CONVOLUTION ? in->u.conv : NULL;
     int64_t n;
 
-    if (is_long_dot(in))
-        return split_dot(in);
+    if (in->op == HLO_DOT && in->u.dot->lhs_contract.n == 1 && has_room(in) &&
+        !sd_is_complex(pass_dtype(in))) {
+        n = piece_of_dot(in, dev);
+        return n ? split_dot(in, n) : NULL;
+    }
     if (!c || c->feature_groups != 1 || c->batch_groups != 1 ||
         in->shape->rank == SD_MAX_RANK ||
         !adds_as_it_likes(dev, pass_dtype(in->arg[0]), c->prec))
         return NULL;
-    n = groups_of(in, c);
+    n = c->in_feature == in->arg[0]->shape->rank - 1
+            ? groups_of_features(in, c, dev)
+            : groups_of_images(in, c);
     return n > 1 ? split_conv(in, n) : NULL;
 }
 

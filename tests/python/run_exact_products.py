@@ -21,7 +21,8 @@ import numpy as np  # noqa: E402
 TYPES = {"bf16": (jnp.bfloat16, jnp.float32), "f16": (jnp.float16, jnp.float32),
          "s8": (jnp.int8, jnp.int32), "u8": (jnp.uint8, jnp.int32), "f32": (jnp.float32, jnp.float32)}
 SHAPES = [(2048, 2048, 512), (1160, 1000, 200), (1159, 1001, 77), (2304, 2048, 136), (1160, 1000, 24),
-          (96, 80, 130), (4096, 64, 4096)]
+          (96, 80, 130), (4096, 64, 4096), (768, 640, 8192), (1024, 768, 5057), (2048, 2057, 512), (8, 1024, 4096),
+          (1024, 3, 4096), (15, 2, 1000)]
 
 
 def numbers(kind, *shape):
@@ -52,6 +53,43 @@ def convolution(kind):
     return [x, y], lambda a, b: jax.lax.conv_general_dilated(
         a, b, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
         preferred_element_type=TYPES[kind][1]), want
+
+
+def deep_convolution(kind, c=1280):
+    """Few results of long sums; twice each row and column of a smaller image."""
+    x, y = numbers(kind, 2, 8, 8, c), numbers(kind, 3, 3, c, 256)
+    wide = np.pad(x.repeat(2, 1).repeat(2, 2), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    want = sum(wide[:, i:i + 16, j:j + 16] @ y[i, j] for i in range(3) for j in range(3))
+    return [x, y], lambda a, b: jax.lax.conv_general_dilated(
+        jnp.broadcast_to(a[:, :, None, :, None], (2, 8, 2, 8, 2, c)).reshape(2, 16, 16, c), b, (1, 1), "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"), preferred_element_type=TYPES[kind][1]), want
+
+
+# what makes an operand of [2048, 1024] in NumPy and JAX alike, and of what shapes
+PUT_TOGETHER = {
+    "parts of K": (lambda np, x, y: np.concatenate([x, y[:, 256:], y[:, :256]], 1), (2048, 256), (2048, 768)),
+    "parts of M": (lambda np, x, y: np.concatenate([x, y]), (1024, 1024), (1024, 1024)),
+    "padded": (lambda np, x, y: np.pad(x, ((0, 9), (5, 0))), (2039, 1019), (1, 1)),
+    "rows picked": (lambda np, x, y: x[np.arange(2048) * 7 % 999], (999, 1024), (1, 1)),
+    "turned in parts": (lambda np, x, y: x.transpose(0, 2, 1).reshape(2048, 1024), (4, 1024, 512), (1, 1)),
+    "K turned in parts": (lambda np, x, y: x.transpose(1, 0, 2).reshape(2048, 1024), (4, 2048, 256), (1, 1)),
+    "reversed": (lambda np, x, y: x[::-1, ::-1], (2048, 1024), (1, 1)),
+    "every second": (lambda np, x, y: x[::2, ::2], (4096, 2048), (1, 1)),
+}
+
+
+def put_together(kind, how, turned):
+    """Two products want the same operand."""
+    make, *shapes = PUT_TOGETHER[how]
+    args, w = [numbers(kind, *s) for s in shapes], numbers(kind, 1024 if turned == "n" else 2048, 1152)
+    narrow, wide = TYPES[kind]
+
+    def f(x, y, w):
+        a = make(jnp, x, y).astype(narrow)
+        a, w = a if turned == "n" else a.T, w.astype(narrow)
+        return jax.lax.dot(a, w, preferred_element_type=wide) + 2 * jax.lax.dot(a, 4 - w, preferred_element_type=wide)
+    a = make(np, *args)
+    return args + [w], f, (a if turned == "n" else a.T) @ (8 - w)
 
 
 def with_epilogue(kind):
@@ -92,7 +130,13 @@ def programs(has_tf32):
                        lambda k=kind, s=shape, t=turned: (k, dot(k, s, t)))
         yield f"{kind} batch", lambda k=kind: (k, batch(k))
         yield f"{kind} convolution", lambda k=kind: (k, convolution(k))
+        yield f"{kind} deep convolution", lambda k=kind: (k, deep_convolution(k))
         yield f"{kind} epilogue", lambda k=kind: (k, with_epilogue(k))
+        for how in PUT_TOGETHER:
+            for turned in "nt":
+                yield (f"{kind} {how} {turned}", lambda k=kind, h=how, t=turned: (k, put_together(k, h, t)))
+        for turned in "nt":
+            yield (f"{kind} of f32 {turned}", lambda k=kind, t=turned: ("f32", put_together(k, "parts of M", t)))
     for precision in None, "high", "highest":
         for which in "x", "x turned", "y", "y turned", "image":
             yield (f"f32 {precision} times one, {which}", lambda p=precision, w=which: (

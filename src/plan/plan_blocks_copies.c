@@ -155,7 +155,8 @@ static bool is_copied_whole(const plan_blocks *b, const plan_node *n, int along,
 
 void plan_copy_by_itself(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
-    enum { MOST_PAIRS = 4 };
+    /* three leave room for a second group of the unit */
+    const size_t pairs = plan_is_short(b) ? 3 : 4;
     size_t most;
 
     if (!plan_is_wide(b) || b->pairs < 3 ||
@@ -165,6 +166,6 @@ void plan_copy_by_itself(plan_kernel *k, plan_blocks *b, const device_desc *dev)
         return;
     most = SD_MAX(dev->local_bytes, dev->local_most) / b->buffer;
     b->by_itself = true;
-    b->pairs = (int)SD_MIN(most, (size_t)MOST_PAIRS);
+    b->pairs = (int)SD_MIN(most, pairs);
     k->local_bytes = SD_MAX(k->local_bytes, (size_t)b->pairs * b->buffer);
 }

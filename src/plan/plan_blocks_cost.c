@@ -4,6 +4,7 @@
 
 enum {
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
+    PAIR = 128 * 128, /* sums of a tile of which a unit holds two */
     TURN = 45, /* instructions of a step but for copies and products, */
     WINDOW_TURN = 20, /* and where steps are a window's */
     READ = 2,  /* of a message that a sub-group reads, with its place */
@@ -134,6 +135,13 @@ static int64_t tiles_of(const plan_kernel *k, const plan_blocks *b, int axis,
     return (k->axis[axis].extent + each - 1) / each;
 }
 
+/* Of few steps a group waits for its operands and then for its results, while a
+ * second one of the same unit goes on. */
+static double alone(const plan_blocks *b)
+{
+    return plan_is_short(b) && b->mt * b->nt > PAIR ? 1.25 : 1;
+}
+
 double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
                       const device_desc *dev)
 {
@@ -146,6 +154,6 @@ double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
                in_vain(b->mt, plan_extent(k, plan_block_rows(b))) *
                in_vain(b->nt, plan_extent(k, plan_block_columns(b))) *
                SD_MAX(tiles * b->along_m * b->along_n / dev->units, 1);
-    return (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) *
+    return (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) * alone(b) *
            SD_MAX(tiles / dev->units, 1);
 }

@@ -9,6 +9,7 @@
 
 enum {
     LEAST_WORK = 1 << 15, /* multiplications */
+    FEW_ROWS = 2,
     STEP_BYTES = 64,     /* of a row or column, in a pair of areas, */
     MATRIX_STEP = 128,   /* and of those that matrix instructions take; */
     PANEL_STEPS = 8,     /* so many panels at most, */
@@ -350,13 +351,16 @@ static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 
 /* ---- blocks ---- */
 
+/* Matrix instructions are worth it for few rows, or columns, which read the
+ * other operand as one does. */
 static bool is_worth(const plan_kernel *k, const plan_blocks *b)
 {
     int64_t m = plan_extent(k, plan_block_rows(b)),
             n = plan_extent(k, plan_block_columns(b)),
             depth = plan_extent(k, b->node->over);
+    int least = plan_has_matrices(b) ? FEW_ROWS : PLAN_LEAST_BLOCK;
 
-    return m >= PLAN_LEAST_BLOCK && n >= PLAN_LEAST_BLOCK &&
+    return SD_MIN(m, n) >= least && SD_MAX(m, n) >= PLAN_LEAST_BLOCK &&
            depth >= PLAN_LEAST_BLOCK &&
            (double)m * (double)n * (double)depth >= LEAST_WORK;
 }

@@ -194,6 +194,7 @@ typedef struct {
                     beyond its end nobody has; 0: it is one */
 } plan_blocks;
 enum { PLAN_ZEROS = 16 }; /* bytes of slot `zeros`: an access of any device */
+enum { PLAN_FEW_STEPS = 4 };
 enum { PLAN_EARLY = 4,   /* positions of k that items multiply in a row, */
        PLAN_ABREAST = 8  /* and columns of a square of them */ };
 
@@ -230,6 +231,13 @@ static inline bool plan_holds_x(const plan_blocks *b)
 static inline bool plan_drops_subnormals(const plan_blocks *b)
 {
     return b->engine == PLAN_ENGINE_FMA && sd_has_subnormals(b->node->dtype);
+}
+/* Of a wide engine: are there so few steps that most of a group's time is before
+ * and behind them? */
+static inline bool plan_is_short(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].several &&
+           b->kt <= PLAN_FEW_STEPS * b->step;
 }
 /* Can sub-groups of items that multiply by themselves stand in squares, and is a
  * step a number of PLAN_EARLY? */

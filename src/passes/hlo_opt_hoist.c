@@ -13,7 +13,13 @@
  * and keeps: conditions and bodies of one tuple parameter each. */
 #include "loop.h"
 
-enum { MOST_BYTES = 64 << 20, FEWEST_SLICES = 8, MOST_ROWS = 256 };
+enum {
+    MOST_BYTES = 64 << 20,
+    MOST_SLICES = 512 << 20, /* bytes of all products on GPUs, whose memory is
+                                not the host's caches */
+    FEWEST_SLICES = 8,
+    MOST_ROWS = 256
+};
 
 /* ---- what the loop carries ---- */
 
@@ -164,20 +170,22 @@ static hlo_inst *slice_under(hlo_inst *x)
 
 /* What all products together are worth: the loop uses about as many as there
  * are, and one alone has too few rows to be fast. */
-static bool is_worth(const sliced *s, int64_t turns)
+static bool is_worth(const sliced *s, int64_t turns, const device_desc *dev)
 {
     const hlo_dot *d = s->dot->u.dot;
     const sd_shape *x = s->dot->arg[s->side]->shape;
     const hlo_dims *k = s->side ? &d->rhs_contract : &d->lhs_contract;
     int64_t n = s->slice->arg[0]->shape->dim[0], rows = sd_shape_count(x);
+    int64_t most = dev->kind == DEVICE_HOST ? MOST_BYTES : MOST_SLICES;
 
     for (int i = 0; i < k->n; i++)
         rows /= SD_MAX(x->dim[k->at[i]], (int64_t)1);
     return n >= FEWEST_SLICES && turns >= n && rows <= MOST_ROWS &&
-           sd_shape_bytes(s->dot->shape) <= (size_t)(MOST_BYTES / n);
+           sd_shape_bytes(s->dot->shape) <= (size_t)(most / n);
 }
 
-static bool read_sliced(hlo_inst *dot, int64_t turns, sliced *s)
+static bool read_sliced(hlo_inst *dot, int64_t turns, const device_desc *dev,
+                        sliced *s)
 {
     const hlo_dot *d = dot->u.dot;
 
@@ -192,7 +200,7 @@ static bool read_sliced(hlo_inst *dot, int64_t turns, sliced *s)
         *s = (sliced){dot, slice, side, d->lhs_batch.n};
         if (side)
             s->where = dot->arg[0]->shape->rank - d->lhs_contract.n;
-        return is_worth(s, turns);
+        return is_worth(s, turns, dev);
     }
     return false;
 }
@@ -244,7 +252,8 @@ typedef struct {
 typedef sd_vec(taken) taken_list;
 
 /* From the end: what only such things need that are taken is not. */
-static void choose(sd_arena *a, const loop *l, taken_list *list)
+static void choose(sd_arena *a, const loop *l, const device_desc *dev,
+                   taken_list *list)
 {
     int64_t turns = hlo_turns(l->in);
     size_t bytes = 0;
@@ -258,7 +267,7 @@ static void choose(sd_arena *a, const loop *l, taken_list *list)
             bytes + sd_shape_bytes(x->shape) <= MOST_BYTES) {
             bytes += sd_shape_bytes(x->shape);
             *flags(x) |= TAKEN | OUTSIDE;
-        } else if (read_sliced(x, turns, &t.slices)) {
+        } else if (read_sliced(x, turns, dev, &t.slices)) {
             *flags(x) |= TAKEN;
             *flags(t.slices.slice->arg[0]) |= OUTSIDE;
             *flags(x->arg[1 - t.slices.side]) |= OUTSIDE;
@@ -271,7 +280,7 @@ static void choose(sd_arena *a, const loop *l, taken_list *list)
     }
 }
 
-static bool hoist(sd_arena *a, loop *l)
+static bool hoist(sd_arena *a, loop *l, const device_desc *dev)
 {
     taken_list list = {0};
     hlo_inst **start, **get;
@@ -281,7 +290,7 @@ static bool hoist(sd_arena *a, loop *l)
         set_outside(x, NULL);
         *flags(x) = is_invariant(l, x) ? SAME : 0;
     }
-    choose(a, l, &list);
+    choose(a, l, dev, &list);
     if (!(n = list.n))
         return false;
     copy_outside(l);
@@ -303,7 +312,7 @@ static bool hoist(sd_arena *a, loop *l)
     return true;
 }
 
-bool hlo_opt_hoist(hlo_module *m)
+bool hlo_opt_hoist(hlo_module *m, const device_desc *dev)
 {
     sd_arena *a = sd_arena_create();
     bool changed = false;
@@ -313,7 +322,7 @@ bool hlo_opt_hoist(hlo_module *m)
             loop l;
 
             if (loop_read(in, &l) && can_carry(&l))
-                changed |= hoist(a, &l);
+                changed |= hoist(a, &l, dev);
         }
     sd_arena_destroy(a);
     return changed;

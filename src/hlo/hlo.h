@@ -440,6 +440,43 @@ void hlo_call_share_out(hlo_call *c, int64_t items);
 #define HLO_CALL_FFT "sundog.fft"
 bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
 
+/* ---- attention (hlo_attend.c) ---- */
+
+/* The custom-call "sundog.attend": operands q, k, v and the arrays that scores
+ * read beside them; a function of one score; configuration
+ * "Aqd,Akd,Ake,qk->Aqe": which axis each dimension is, of the operands and the
+ * result.  A, B, .. are of the batch, q rows, k keys, d is summed over in
+ * scores; e is v's own.  For each point of the batch and each row
+ *
+ *   s[k] = f(sum over d of q * k, row, key, elements of the other arrays)
+ *   result[e] = sum over k of softmax(s)[k] * v[k, e]
+ */
+#define HLO_CALL_ATTEND "sundog.attend"
+enum { HLO_ATTEND_BATCH = 8, HLO_ATTEND_Q = HLO_ATTEND_BATCH, HLO_ATTEND_K,
+       HLO_ATTEND_D, HLO_ATTEND_E, HLO_ATTEND_AXES,
+       HLO_ATTEND_MORE = 4, /* arrays beside q, k and v */
+       HLO_ATTEND_ARRAYS = 3 + HLO_ATTEND_MORE + 1,
+       HLO_ATTEND_FIRST = 3 /* parameters of f before their elements */ };
+typedef struct {
+    int nmore;
+    int64_t extent[HLO_ATTEND_AXES]; /* 1: nobody has the axis */
+    /* Elements from one position of an axis to the next, in q, k, v, the other
+     * arrays, and last the result; 0: it has no such axis. */
+    int64_t stride[HLO_ATTEND_ARRAYS][HLO_ATTEND_AXES];
+    const hlo_comp *score;
+} hlo_attend;
+static inline const int64_t *hlo_attend_result(const hlo_attend *a)
+{
+    return a->stride[3 + a->nmore];
+}
+/* False: in is no such call, or its operands do not fit. */
+bool hlo_attend_read(const hlo_inst *in, hlo_attend *out);
+/* Is it one that kernels do?  q, k and v are of 16 bits, d and e their last
+ * dimensions, multiples of 8 from 16 to 256; no array has 2^31 elements. */
+enum { HLO_ATTEND_LEAST = 16, HLO_ATTEND_MOST = 256, HLO_ATTEND_PART = 8 };
+bool hlo_attend_has_kernel(const hlo_inst *in);
+char hlo_attend_letter(int axis);
+
 /* ---- infer, verify, print, parse, eval ---- */
 
 /* The shape of in from its operands and attributes; refuses what is wrong,

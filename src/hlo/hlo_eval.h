@@ -90,6 +90,7 @@ hlo_eval_fn hlo_eval_dot, hlo_eval_conv, hlo_eval_fft, hlo_eval_norm,
 hlo_eval_fn hlo_eval_rng;                       /* hlo_eval_rng.c */
 hlo_eval_fn hlo_eval_control;                   /* hlo_eval_run.c */
 hlo_eval_fn hlo_eval_custom;                    /* hlo_eval_custom.c */
+hlo_eval_fn hlo_eval_attend;                    /* hlo_attend.c */
 /* The operations; the calls of hlo_linalg.def; XLA's custom-calls:
  * Householder's vectors and factors, and their product.  hlo_eval_linalg.c */
 hlo_eval_fn hlo_eval_linalg, hlo_eval_linalg_call, hlo_eval_qr,

@@ -107,7 +107,7 @@ static const group groups[] = {
               RUN(opt_cse), RUN(opt_dce)}},
     {.rounds = 1,
      .needs = IS(FLAT) | IS(DOTS_AS_WRITTEN),
-     .pass = {RUN(opt_slices)}},
+     .pass = {RUN(opt_attend), RUN(opt_slices)}},
     /* lower_float comes last, so that what the others make of narrow floats is
      * rounded, too. */
     {.rounds = 1,
@@ -404,7 +404,10 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
     case HLO_C_COLLECTIVE:
         return pass_is_move(in);
     case HLO_C_CUSTOM:
-        return hlo_device_call(in, &call) || !pass_foreign_why_not(in, dev);
+        return hlo_device_call(in, &call) ||
+               (dev->features & DEVICE_HAS_WGMMA &&
+                hlo_attend_has_kernel(in)) ||
+               !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:
         return can_do_tokens(in);
     case HLO_C_BITCAST:

@@ -71,6 +71,8 @@ static void drop_features(plan *p)
     for (int i = 0; i < p->nkernel; i++)
         if (p->kernel[i]->blocks)
             used |= plan_engine_table[p->kernel[i]->blocks->engine].needs;
+        else if (p->kernel[i]->attend)
+            used |= plan_engine_table[p->kernel[i]->attend->engine].needs;
     p->program->device.features &= ~all | used;
 }
 

@@ -57,6 +57,7 @@
 #ifndef PLAN_H
 #define PLAN_H
 
+#include "plan_attend.h"
 #include "plan_contract.h"
 #include "plan_sort.h"
 #include "thunk.h"
@@ -202,7 +203,7 @@ struct plan_cut {
 
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
-               PLAN_CALLING } plan_kernel_class;
+               PLAN_CALLING, PLAN_ATTENDING } plan_kernel_class;
 struct plan_kernel {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
     int number;            /* among the plan's distinct kernels */
@@ -242,6 +243,7 @@ struct plan_kernel {
     hlo_call *call;        /* a kernel that is calls of a device function: slots
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
+    plan_attend *attend;   /* a kernel that is attention, by groups */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
     const plan_runs *runs; /* GPUs, or NULL */
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */

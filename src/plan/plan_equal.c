@@ -28,8 +28,6 @@ static bool same_guards(const plan_node *x, const plan_node *y)
     return true;
 }
 
-static bool same_body(const plan_body *x, const plan_body *y);
-
 /* Operands are compared by their place in the list: those before them have
  * been found equal. */
 static bool same_node(const plan_node *x, const plan_node *y)
@@ -50,10 +48,10 @@ static bool same_node(const plan_node *x, const plan_node *y)
         if (x->arg[i]->id != y->arg[i]->id)
             return false;
     return same_expr(x->off, y->off) && same_guards(x, y) &&
-           same_body(x->body, y->body);
+           plan_same_body(x->body, y->body);
 }
 
-static bool same_body(const plan_body *x, const plan_body *y)
+bool plan_same_body(const plan_body *x, const plan_body *y)
 {
     if (!x || !y)
         return x == y;
@@ -86,7 +84,7 @@ static bool same_slot(const plan_slot *x, const plan_slot *y)
 
 static bool same_keys(const plan_sort *x, const plan_sort *y)
 {
-    if (!same_body(x->keys, y->keys) || x->code_bits != y->code_bits)
+    if (!plan_same_body(x->keys, y->keys) || x->code_bits != y->code_bits)
         return false;
     for (int i = 0; x->keys && i < x->keys->nroot; i++)
         if (x->down[i] != y->down[i])
@@ -104,7 +102,7 @@ static bool same_sort(const plan_sort *x, const plan_sort *y)
         x->scratch != y->scratch || x->lanes != y->lanes ||
         x->step != y->step || x->piece != y->piece || x->each != y->each ||
         x->bits != y->bits || x->team != y->team ||
-        x->inner_out != y->inner_out || !same_body(x->less, y->less) ||
+        x->inner_out != y->inner_out || !plan_same_body(x->less, y->less) ||
         !same_keys(x, y))
         return false;
     for (int i = 0; i < x->nop; i++)
@@ -200,7 +198,7 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
         x->nstage != y->nstage || x->flops != y->flops ||
         x->bytes != y->bytes || !same_mapping(x, y) || x->beside != y->beside ||
         !same_runs(x->runs, y->runs) || !same_sort(x->sort, y->sort) ||
-        !same_call(x->call, y->call))
+        !same_call(x->call, y->call) || !plan_same_attend(x->attend, y->attend))
         return false;
     for (int i = 0; i < x->naxis; i++)
         if (!same_axis(&x->axis[i], &y->axis[i]))

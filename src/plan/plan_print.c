@@ -97,7 +97,7 @@ static void print_op(sd_buf *b, const plan_node *n)
                    compared[n->in->u.compare.type]);
 }
 
-static void print_body(sd_buf *b, const plan_body *body)
+void plan_print_body(sd_buf *b, const plan_body *body)
 {
     if (body->op >= 0 && body->nroot == 1) {
         sd_buf_fmt(b, " %s", hlo_op_table[body->op].name);
@@ -147,7 +147,7 @@ static void print_node(sd_buf *b, const plan_node *n)
     if (n->kind == PN_PICK)
         sd_buf_fmt(b, " %d of", n->out);
     if (n->body)
-        print_body(b, n->body);
+        plan_print_body(b, n->body);
     print_args(b, n);
     if (has_place(n)) {
         sd_buf_fmt(b, "%s s%d[", n->kind == PN_LOAD ? "" : " ->", n->slot);
@@ -404,7 +404,7 @@ static void print_sort(sd_buf *b, const plan_sort *s)
     sd_buf_str(b, " out");
     for (int i = 0; i < s->nout; i++)
         sd_buf_fmt(b, " %d", s->out[i]);
-    print_body(b, s->less);
+    plan_print_body(b, s->less);
     if (s->keys)
         sd_buf_fmt(b, " codes of %d bits", s->code_bits);
     if (s->piece)
@@ -440,9 +440,10 @@ static void print_call(sd_buf *b, const hlo_call *c)
 static void print_kernel(sd_buf *b, const plan_kernel *k)
 {
     static const char *const cls[] = {
-        [PLAN_LOOP] = "loop",     [PLAN_ROW] = "row",
-        [PLAN_COLUMN] = "column", [PLAN_SCATTERING] = "scatter",
-        [PLAN_SORTING] = "sort",  [PLAN_CALLING] = "call"};
+        [PLAN_LOOP] = "loop",       [PLAN_ROW] = "row",
+        [PLAN_COLUMN] = "column",   [PLAN_SCATTERING] = "scatter",
+        [PLAN_SORTING] = "sort",    [PLAN_CALLING] = "call",
+        [PLAN_ATTENDING] = "attend"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(
@@ -462,6 +463,8 @@ static void print_kernel(sd_buf *b, const plan_kernel *k)
         print_sort(b, k->sort);
     if (k->call)
         print_call(b, k->call);
+    if (k->attend)
+        plan_print_attend(b, k);
     if (k->runs)
         print_runs(b, k->runs);
     plan_for_each_node(x, k)

@@ -557,6 +557,10 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         tile_call(k, dev);
         return;
     }
+    if (k->attend) {
+        plan_tile_attend(k);
+        return;
+    }
     plan_split_groups(k, dev->kind == DEVICE_HOST ? PLAN_LEAST_GROUP
                                                   : PLAN_LEAST_BLOCK);
     if (!k->runs) /* names an axis */

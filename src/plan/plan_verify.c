@@ -426,8 +426,9 @@ static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
     if (!st)
         st = check_lives(k);
     if (!st && dev->kind != DEVICE_HOST &&
-        k->local_bytes > (k->blocks ? SD_MAX(dev->local_bytes, dev->local_most)
-                                    : dev->local_bytes))
+        k->local_bytes > (k->blocks || k->attend
+                              ? SD_MAX(dev->local_bytes, dev->local_most)
+                              : dev->local_bytes))
         st = plan_bad(k, NULL, "more local memory than a group has");
     return st;
 }
@@ -445,12 +446,13 @@ static sd_status check_call(const plan_kernel *k, const hlo_call *c)
 
 static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
 {
-    bool whole = k->sort || k->call;
+    bool whole = k->sort || k->call || k->attend;
     int lanes = 0;
     int64_t tiles = 1;
     sd_status st;
 
     if ((k->call && (st = check_call(k, k->call))) ||
+        (k->attend && (st = plan_verify_attend(k, dev))) ||
         (k->sort && (st = plan_verify_sort(k, dev))))
         return st;
     for (int i = 0; i < k->naxis; i++) {

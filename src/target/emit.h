@@ -116,6 +116,28 @@ typedef struct {
     int sum;
     bool lower, second, deep_y;
 } emit_parts;
+/* What kernels of attention have beside products (target_ptx_attend.c). */
+typedef struct {
+    LLVMValueRef x, y; /* where operands begin in local memory; x NULL: */
+    LLVMValueRef *word; /* x is in these, EMIT_PIECES an instruction */
+    int columns, times; /* of the product; instructions, one after the other */
+} emit_turn_product;
+typedef struct {
+    /* n scores of an item are the engine's own, until they are taken. */
+    void (*open)(emit *e, int n);
+    void (*take)(emit *e, LLVMValueRef *out, int n);
+    /* Begin: scores = x * y, both along K; sums + x * y, y across it. */
+    void (*score)(emit *e, const emit_turn_product *p);
+    void (*sum)(emit *e, const emit_turn_product *p);
+    /* Waits for all products, not before v is known, of which the item's word
+     * of local memory at p is told. */
+    void (*wait_behind)(emit *e, LLVMValueRef p, LLVMValueRef v);
+    /* An item's n sums times by[0], of its first row, or by[1]. */
+    void (*scale)(emit *e, LLVMValueRef *by, int n);
+    LLVMValueRef (*exp2)(emit *e, LLVMValueRef x); /* of an f32, to 2 ulp */
+    LLVMValueRef (*pack)(emit *e, sd_dtype t, LLVMValueRef lo, LLVMValueRef hi);
+    LLVMValueRef (*any)(emit *e, LLVMValueRef c); /* a barrier: of all items */
+} emit_attend_abi;
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -187,6 +209,7 @@ typedef struct {
     void (*copy)(emit *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef not);
     void (*close_copies)(emit *e);
     void (*await_copies)(emit *e, int left);
+    const emit_attend_abi *attend; /* or NULL */
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool dear_division; /* of f32: a dozen instructions and a branch */
@@ -671,5 +694,6 @@ LLVMValueRef emit_sort_code(emit *e, const plan_sort *s, const emit_value *arg,
                             LLVMTypeRef type, int w);
 emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i); /* as an iota */
 void emit_device_call(emit *e);
+void emit_attend(emit *e);
 
 #endif

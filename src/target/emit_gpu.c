@@ -15,7 +15,8 @@ static LLVMValueRef number(emit *e, emit_id which)
 /* Its operands begin where eight lines do. */
 static bool is_wide(const plan_kernel *k)
 {
-    return k->blocks && plan_engine_table[k->blocks->engine].several;
+    return k->attend ||
+           (k->blocks && plan_engine_table[k->blocks->engine].several);
 }
 
 /* The array of a size that only the launch knows has no elements here. */

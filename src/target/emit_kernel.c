@@ -646,6 +646,8 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         emit_sort(e);
     else if (k->call)
         emit_device_call(e);
+    else if (k->attend)
+        emit_attend(e);
     else
         tiles(&t, e->first, e->last);
     LLVMBuildRetVoid(e->b);

@@ -259,16 +259,14 @@ static void beside(const emit *e, int sum, int *m, int *n)
  * knows it moves between a loop's turns, and ptxas lets no product follow
  * another whose sums are moved. */
 
-enum { MOST_ARGS = 17 };
-
 /* A volatile instruction, which memory is not moved across. */
-static LLVMValueRef put_text(emit *e, const char *text, const char *how,
+LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
                              LLVMTypeRef out, LLVMValueRef *arg, unsigned narg)
 {
-    LLVMTypeRef in[MOST_ARGS], t;
+    LLVMTypeRef in[PTX_ARGS], t;
     LLVMValueRef v;
 
-    assert(narg <= MOST_ARGS);
+    assert(narg <= PTX_ARGS);
     for (unsigned i = 0; i < narg; i++)
         in[i] = LLVMTypeOf(arg[i]);
     t = LLVMFunctionType(out, in, narg, false);
@@ -286,7 +284,8 @@ static LLVMValueRef put_text(emit *e, const char *text, const char *how,
 
 static void put_plain(emit *e, const char *text)
 {
-    put_text(e, text, "~{memory}", LLVMVoidTypeInContext(e->cx), NULL, 0);
+    target_ptx_text(e, text, "~{memory}", LLVMVoidTypeInContext(e->cx), NULL,
+                    0);
 }
 
 static const char *kind_of(const emit *e, LLVMTypeRef t)
@@ -329,9 +328,9 @@ static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
     }
     sd_buf_u8(&text, 0);
     sd_buf_fmt(&how, "~{memory}%c", 0);
-    v = put_text(e, text.at, how.at,
-                 LLVMStructTypeInContext(e->cx, all, (unsigned)n, false), NULL,
-                 0);
+    v = target_ptx_text(e, text.at, how.at,
+                        LLVMStructTypeInContext(e->cx, all, (unsigned)n, false),
+                        NULL, 0);
     for (int i = 0; i < n; i++)
         out[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
     sd_buf_finish(&text);
@@ -357,7 +356,8 @@ static void keep_factors(emit *e, LLVMValueRef *v, int n)
     }
     sd_buf_u8(&text, 0);
     sd_buf_u8(&how, 0);
-    put_text(e, text.at, how.at, LLVMVoidTypeInContext(e->cx), v, (unsigned)n);
+    target_ptx_text(e, text.at, how.at, LLVMVoidTypeInContext(e->cx), v,
+                    (unsigned)n);
     sd_buf_finish(&text);
     sd_buf_finish(&how);
 }
@@ -370,7 +370,7 @@ static void add_products(emit *e, int nx, int ny)
         sd_buf_fmt(&text, "fma.rn.f32 sum%d, factor%d, factor%d, sum%d; ", i,
                    i / ny, nx + i % ny, i);
     sd_buf_u8(&text, 0);
-    put_text(e, text.at, "", LLVMVoidTypeInContext(e->cx), NULL, 0);
+    target_ptx_text(e, text.at, "", LLVMVoidTypeInContext(e->cx), NULL, 0);
     sd_buf_finish(&text);
 }
 
@@ -414,7 +414,7 @@ static void begin(emit *e, const emit_wide *w)
     int n = w->columns / 2, depth = plan_engine_table[engine].depth;
     sd_dtype part = plan_engine_table[engine].part;
     int nx = w->held ? EMIT_PIECES * w->times : 1;
-    LLVMValueRef from[MOST_ARGS];
+    LLVMValueRef from[PTX_ARGS];
     sd_buf text = {0}, how = {0};
 
     for (int i = 0; i < nx; i++) {
@@ -448,8 +448,8 @@ static void begin(emit *e, const emit_wide *w)
                    w->y_deep ? 2 : depth * PLAN_LINE / 16);
     }
     sd_buf_fmt(&text, " wgmma.commit_group.sync.aligned;}%c", 0);
-    put_text(e, text.at, how.at, LLVMVoidTypeInContext(e->cx), from,
-             (unsigned)nx + 1);
+    target_ptx_text(e, text.at, how.at, LLVMVoidTypeInContext(e->cx), from,
+                    (unsigned)nx + 1);
     sd_buf_finish(&text);
     sd_buf_finish(&how);
 }
@@ -523,6 +523,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .copy = copy,
                              .close_copies = close_copies,
                              .await_copies = await_copies,
+                             .attend = &target_ptx_attend,
                              .run = 2,
                              .pack = 1,
                              .bf16 = true,

@@ -69,6 +69,12 @@ void target_choose(LLVMModuleRef m, LLVMContextRef cx);
 void target_cut_reads(LLVMModuleRef m, LLVMContextRef cx);
 void target_cut_writes(LLVMModuleRef m, LLVMContextRef cx);
 
+/* PTX: a volatile instruction, which memory is not moved across. */
+enum { PTX_ARGS = 34 };
+LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
+                             LLVMTypeRef out, LLVMValueRef *arg, unsigned narg);
+extern const emit_attend_abi target_ptx_attend; /* target_ptx_attend.c */
+
 extern const target_ops target_x86, target_spirv, target_ptx;
 
 #endif

@@ -213,7 +213,7 @@ class Group:
     def product(self, name, ops):
         """What it adds to the sums of each four warps."""
         m, n, depth = map(int, re.match(r"m(\d+)n(\d+)k(\d+)", name[4]).groups())
-        kind, turned = name[6], [int(x) for x in ops[6:8]] or [0, 0]
+        kind, turned = name[6], ([0, 0] + [int(x) for x in ops[6:8]])[-2:]
         each = WIDTH[kind]
         out = []
         for first in range(0, self.n, 128):
@@ -228,14 +228,17 @@ class Group:
 
     def held(self, words, first, kind):
         """64 rows of x, of words of 4 bytes in the registers of four warps' items."""
-        x, item = np.zeros((64, 8)), np.arange(128)
+        per = 4 // WIDTH[kind]
+        x, item = np.zeros((64, 8 * per)), np.arange(128)
         for i, r in enumerate(words):
             v = self.get(r)[first:first + 128].astype(np.uint32)
-            x[item // 32 * 16 + item % 32 // 4 + i % 2 * 8, item % 4 + i // 2 * 4] = numbers(v, kind)
+            for j in range(per):
+                x[item // 32 * 16 + item % 32 // 4 + i % 2 * 8, (item % 4 + i // 2 * 4) * per + j] = numbers(
+                    v >> 16 * j & 0xffff if per == 2 else v, kind)
         return x
 
     def begin(self, name, ops, mask):
-        assert mask.all() and "".join(ops[3:4]) == "p"
+        assert mask.all() and "".join(ops[3:4]) in ("p", "first")
         first = self.product(name, ops)
         at = [o if isinstance(o, list) else self.get(o) for o in ops[1:3]]
         self.running.append((self.committed, name, ops, at, first))
@@ -243,7 +246,8 @@ class Group:
         for i, r in enumerate(ops[0]):
             row = l % 128 // 32 * 16 + l % 32 // 4 + i // 2 % 2 * 8
             v = first[l // 128, row, i // 4 * 8 + l % 4 * 2 + i % 2]
-            self.set(r, added(self.get(r), v, name[5]), True)
+            old = self.get(r) if ops[3] == "p" else np.zeros(self.n, np.uint64)
+            self.set(r, added(old, v, name[5]), True)
 
     def commit(self):
         self.committed += 1
@@ -311,11 +315,20 @@ class Group:
         elif key == "ret":
             self.at[mask] = len(self.k.code)
         elif key in ("ld", "st") and name[1] != "param":
+            name = [n for n in name if n != "volatile"]
             if mask.any():
                 (self.load if key == "ld" else self.store)(name, ops, mask)
         elif key == "ld":
             number = int(ops[1][0].rsplit("_", 1)[1])
             self.set(ops[0], np.full(self.n, number + 1 << 40, np.uint64), mask)
+        elif key == "bar" and name[1] == "red":
+            assert mask.all() and name[2:] == ["or", "pred"]
+            self.epoch += 1
+            self.set(ops[0], np.full(self.n, (self.get(ops[2]) != 0).any()), mask)
+        elif key == "shfl":
+            assert mask.all() and name[1:] == ["sync", "idx", "b32"]
+            item, of = np.arange(self.n), self.get(ops[2]).astype(np.int64)
+            self.set(ops[0].split("|")[0], self.get(ops[1])[item // 32 * 32 + of % 32], mask)
         elif key == "bar":
             assert mask.all(), "a barrier that not all reach"
             self.epoch += 1
@@ -354,6 +367,9 @@ class Group:
         cut = np.uint64((1 << bits) - 1) if bits < 64 else ~np.uint64(0)
         if key == "cvt":
             return self.converted(name, v)
+        if name[-1] == "f32" and key == "setp":
+            a, b = (x.astype(np.uint32).view(np.float32) for x in v)
+            return {"eq": a == b, "equ": ~((a < b) | (a > b)), "gtu": ~(a <= b), "leu": ~(a > b), "le": a <= b, "gt": a > b}[name[1]]
         if name[-1] == "f32" and key not in ("mov", "selp"):
             return self.real(name, v)
         if key == "mov":
@@ -372,20 +388,28 @@ class Group:
         if key == "mad":
             return v[0] * v[1] + v[2] & cut
         if key in ("min", "max"):
-            assert name[1] == "u32"
-            return getattr(np, key + "imum")(v[0] & MASK32, v[1] & MASK32)
+            to = {"u32": np.uint32, "s32": np.int32}[name[1]]
+            return getattr(np, key + "imum")(*(x.astype(np.uint32).view(to) for x in v)).view(np.uint32)
         shift = np.minimum(v[1], np.uint64(63)) if len(v) > 1 else None
         return {"add": lambda: v[0] + v[1], "sub": lambda: v[0] - v[1], "mul": lambda: v[0] * v[1],
                 "and": lambda: v[0] & v[1], "or": lambda: v[0] | v[1], "xor": lambda: v[0] ^ v[1],
-                "shl": lambda: v[0] << shift, "shr": lambda: (v[0] & cut) >> shift,
-                "selp": lambda: np.where(v[2] != 0, v[0], v[1])}[key]() & cut
+                "not": lambda: ~v[0] if name[1] != "pred" else v[0] == 0, "shl": lambda: v[0] << shift, "shr": lambda: (v[0] & cut) >> shift,
+                "selp": lambda: np.where(v[2] != 0, v[0], v[1])}[key]().astype(np.uint64) & cut
 
     @staticmethod
     def real(name, v):
-        a, b, *c = (x.astype(np.uint32).view(np.float32) for x in v)
+        a, *b = (x.astype(np.uint32).view(np.float32) for x in v)
+        if name[:2] == ["ex2", "approx"]:
+            return np.exp2(a).view(np.uint32)
+        if name[:2] == ["rcp", "rn"]:
+            return (np.float32(1) / a).view(np.uint32)
+        b, *c = b
         if name[:2] == ["fma", "rn"]:  # of numbers whose products are exact
             return (a * b + c[0]).view(np.uint32)
-        f = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[name[0]]
+        if name == ["max", "f32"]:  # of a NaN and a number the number
+            return np.fmax(a, b).view(np.uint32)
+        f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum,
+             "min": np.minimum}[name[0]]
         assert name[1] in ("rn", "NaN"), name
         return f(a, b).view(np.uint32)
 

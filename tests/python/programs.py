@@ -487,7 +487,8 @@ add("attention", attention,
         *(normal(rng, (d, d)).astype(dtype) / np.array(8, dtype)
           for _ in range(4)), heads),
     {"small": (1, 5, 8, 2, np.float32), "odd": (2, 17, 24, 3, np.float32),
-     "large": (2, 128, 256, 4, np.float32), "bf16": (1, 33, 64, 4, BF16)},
+     "large": (2, 128, 256, 4, np.float32), "bf16": (1, 33, 64, 4, BF16),
+     "heads": (2, 200, 128, 4, BF16)},
     static=(5,), tol=30)
 
 

@@ -1,0 +1,240 @@
+/* Kernels of attention: lowering, tiles, printing and verifying.  plan_attend.h
+ * says how they run. */
+#include <math.h>
+#include <string.h>
+
+#include "plan_room.h"
+
+/* ---- which blocks a mask leaves empty ---- */
+
+typedef struct {
+    int64_t row, key, c;
+    bool ok;
+} linear; /* row * r + key * k + c */
+
+static linear linear_of(const plan_node *n)
+{
+    linear x, y;
+
+    if (sd_dtype_kind(n->dtype) != SD_K_SINT)
+        return (linear){0};
+    if (n->kind == PN_PARAM)
+        return (linear){n->out == 1, n->out == 2, 0,
+                        n->out == 1 || n->out == 2};
+    if (n->kind == PN_CONST)
+        return (linear){0, 0, sd_scalar_to_s64(n->dtype, n->value), true};
+    if (n->op == HLO_CONVERT)
+        return linear_of(n->arg[0]);
+    if (n->op != HLO_ADD && n->op != HLO_SUBTRACT)
+        return (linear){0};
+    x = linear_of(n->arg[0]);
+    y = linear_of(n->arg[1]);
+    if (n->op == HLO_SUBTRACT)
+        y = (linear){-y.row, -y.key, -y.c, y.ok};
+    return (linear){x.row + y.row, x.key + y.key, x.c + y.c, x.ok && y.ok};
+}
+
+/* Where n has the value `is`, key <= row + *beyond. */
+static bool bounds_key(const plan_node *n, bool is, int64_t *beyond)
+{
+    linear x, y;
+    hlo_cmp_dir d;
+    int sign;
+
+    if (n->kind != PN_ELT)
+        return false;
+    if (n->op == (is ? HLO_AND : HLO_OR))
+        return bounds_key(n->arg[0], is, beyond) ||
+               bounds_key(n->arg[1], is, beyond);
+    if (n->op == HLO_NOT)
+        return bounds_key(n->arg[0], !is, beyond);
+    if (n->op != HLO_COMPARE)
+        return false;
+    d = n->in->u.compare.dir;
+    x = linear_of(n->arg[0]);
+    y = linear_of(n->arg[1]);
+    x = (linear){x.row - y.row, x.key - y.key, x.c - y.c, x.ok && y.ok};
+    sign = d == HLO_GE || d == HLO_GT ? 1 : d == HLO_LE || d == HLO_LT ? -1 : 0;
+    if (!is)
+        sign = -sign; /* row - key + c >= 0, or > 0, in the end */
+    if (!x.ok || !sign || x.row != sign || x.key != -sign)
+        return false;
+    *beyond = sign * x.c - ((d == HLO_GT || d == HLO_LT) == is);
+    return true;
+}
+
+static bool is_low(const plan_node *n, double *v)
+{
+    if (n->kind != PN_CONST)
+        return false;
+    *v = (double)sd_scalar_to_f64(n->dtype, n->value);
+    return true;
+}
+
+static void find_cut(plan_attend *a)
+{
+    const plan_node *n = a->score->root[0];
+
+    while (n->kind == PN_ELT && n->op == HLO_CONVERT)
+        n = n->arg[0];
+    if (n->kind != PN_ELT || n->op != HLO_SELECT)
+        return;
+    a->is_cut = (is_low(n->arg[2], &a->masked) &&
+                 bounds_key(n->arg[0], true, &a->beyond)) ||
+                (is_low(n->arg[1], &a->masked) &&
+                 bounds_key(n->arg[0], false, &a->beyond));
+}
+
+/* ---- lowering ---- */
+
+static double points(const hlo_attend *a)
+{
+    double n = 1;
+
+    for (int i = 0; i < HLO_ATTEND_D; i++)
+        n *= (double)a->extent[i];
+    return n;
+}
+
+/* Slots: the operands, then the result. */
+sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in)
+{
+    plan_kernel *k = lw->k;
+    plan_attend *a = k->attend = sd_arena_new(lw->a, plan_attend);
+
+    if (!hlo_attend_read(in, &a->of))
+        return sd_error(SD_INTERNAL, "%s: no call of attention", in->name);
+    a->score = plan_body_of(lw->a, a->of.score, &lw->st);
+    if (lw->st)
+        return lw->st;
+    for (int i = 0; i < in->narg; i++)
+        k->slot[i].access = PLAN_READ;
+    find_cut(a);
+    k->cls = PLAN_ATTENDING;
+    k->flops =
+        2 * points(&a->of) *
+        (double)(a->of.extent[HLO_ATTEND_D] + a->of.extent[HLO_ATTEND_E]);
+    return lw->st;
+}
+
+/* ---- tiles ---- */
+
+/* Of all local memory. */
+static size_t bytes_of(const plan_kernel *k)
+{
+    return plan_attend_marks(k->attend) + (size_t)k->group * sizeof(float);
+}
+
+/* Two teams of 64 rows and blocks of 64 keys leave room for another group on
+ * the unit where v is narrow.  Of wider v a unit has one group, whose registers
+ * hold the scores of 128 keys as well: the engine then reads q half as often.
+ * Those of still wider v are full of sums. */
+enum {
+    TEAMS = 2,
+    TEAM = 128,
+    TEAM_ROWS = 64,
+    KEYS = 64,
+    WIDE_KEYS = 128,
+    MOST_NARROW = 64,
+    MOST_WIDE = 128,
+    PAIRS = 2
+};
+
+static size_t lines_bytes(int64_t rows, int64_t columns, size_t each)
+{
+    size_t row = (size_t)columns * each;
+
+    return (row + PLAN_LINE - 1) / PLAN_LINE * PLAN_LINE * (size_t)rows;
+}
+
+void plan_tile_attend(plan_kernel *k)
+{
+    plan_attend *a = k->attend;
+    const int64_t *extent = a->of.extent;
+    sd_dtype t = k->slot[0].dtype;
+    size_t each = sd_dtype_bytes(t);
+    bool wide =
+        extent[HLO_ATTEND_E] > MOST_NARROW && extent[HLO_ATTEND_E] <= MOST_WIDE;
+
+    a->engine = t == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16 : PLAN_ENGINE_WGMMA_F16;
+    a->rows = TEAMS * TEAM_ROWS;
+    a->keys = wide ? WIDE_KEYS : KEYS;
+    a->q_bytes = lines_bytes(a->rows, extent[HLO_ATTEND_D], each);
+    a->k_bytes = lines_bytes(a->keys, extent[HLO_ATTEND_D], each);
+    a->v_bytes = lines_bytes(a->keys, extent[HLO_ATTEND_E], each);
+    a->pairs = PAIRS;
+    a->blocks = (extent[HLO_ATTEND_Q] + a->rows - 1) / a->rows;
+    k->group = k->items = TEAMS * TEAM;
+    k->tiles = a->blocks;
+    for (int i = 0; i < HLO_ATTEND_BATCH; i++)
+        k->tiles *= extent[i];
+    plan_add_work(k, bytes_of(k));
+}
+
+/* ---- as text, and whether it is right ---- */
+
+static void print_axes(sd_buf *b, const hlo_attend *a, int array)
+{
+    sd_buf_fmt(b, " s%d[", array);
+    for (int i = 0, n = 0; i < HLO_ATTEND_AXES; i++)
+        if (a->stride[array][i])
+            sd_buf_fmt(b, "%s%c*%" PRId64, n++ ? " + " : "",
+                       hlo_attend_letter(i), a->stride[array][i]);
+    sd_buf_str(b, "]");
+}
+
+void plan_print_attend(sd_buf *b, const plan_kernel *k)
+{
+    const plan_attend *a = k->attend;
+
+    sd_buf_fmt(b, "  attend %d rows by %d keys, %d pairs, group %d;", a->rows,
+               a->keys, a->pairs, k->group);
+    for (int i = 0; i < HLO_ATTEND_AXES; i++)
+        if (a->of.extent[i] > 1)
+            sd_buf_fmt(b, " %c %" PRId64, hlo_attend_letter(i),
+                       a->of.extent[i]);
+    sd_buf_str(b, "\n   ");
+    for (int i = 0; i <= 3 + a->of.nmore; i++)
+        print_axes(b, &a->of, i);
+    sd_buf_str(b, "\n  score");
+    plan_print_body(b, a->score);
+    if (a->is_cut)
+        sd_buf_fmt(b, ", %g where k > q + %" PRId64, a->masked, a->beyond);
+    sd_buf_str(b, "\n");
+}
+
+bool plan_same_attend(const plan_attend *x, const plan_attend *y)
+{
+    if (!x || !y)
+        return x == y;
+    return x->of.nmore == y->of.nmore &&
+           memcmp(x->of.extent, y->of.extent, sizeof x->of.extent) == 0 &&
+           memcmp(x->of.stride, y->of.stride, sizeof x->of.stride) == 0 &&
+           x->engine == y->engine && x->rows == y->rows && x->keys == y->keys &&
+           x->pairs == y->pairs && plan_same_body(x->score, y->score);
+}
+
+sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev)
+{
+    const plan_attend *a = k->attend;
+    const plan_engine_info *of = &plan_engine_table[a->engine];
+    int64_t tiles = a->blocks;
+
+    for (int i = 0; i < HLO_ATTEND_BATCH; i++)
+        tiles *= a->of.extent[i];
+    if (!of->several || (of->needs & dev->features) != of->needs)
+        return plan_bad(k, NULL, "attention by no wide engine of the device");
+    if (k->nslot != 4 + a->of.nmore || k->tiles != tiles ||
+        a->blocks * a->rows < a->of.extent[HLO_ATTEND_Q])
+        return plan_bad(k, NULL, "attention's rows or arrays are miscounted");
+    for (int i = 0; i < 3; i++)
+        if (k->slot[i].dtype != of->part || k->slot[i].align < PLAN_LINE_PART)
+            return plan_bad(k, NULL,
+                            "attention's operands are not the "
+                            "engine's, or lie badly");
+    if (k->group != a->rows / of->m * of->several * of->items ||
+        a->keys % of->depth || a->pairs < 2 || k->local_bytes < bytes_of(k) ||
+        k->local_bytes > dev->local_most)
+        return plan_bad(k, NULL, "attention's blocks fit no group");
+    return NULL;
+}

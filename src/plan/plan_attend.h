@@ -1,0 +1,53 @@
+/* Attention by groups of work items: which rows and keys a group has at a time,
+ * and where they lie in local memory. */
+#ifndef PLAN_ATTEND_H
+#define PLAN_ATTEND_H
+
+#include "plan_contract.h"
+
+/* A group takes `rows` rows of one point of the batch, and goes through the keys
+ * in blocks of `keys`:
+ *
+ *   q              all its rows, read once
+ *   k, v           `pairs` blocks, which take turns: one is multiplied while
+ *                  the next ones arrive
+ *   in registers   an item's part of the block's scores, of rows' largest score
+ *                  and sum so far, of the result so far
+ *
+ * Each array lies in lines of PLAN_LINE bytes, as wide engines read it: columns
+ * of PLAN_LINE bytes of all its rows one behind the other.  Of q and k there are
+ * zeros up to the next whole `depth` of the engine, and in place of rows and
+ * keys that are not there.
+ *
+ * A mask that is told by row and key alone leaves whole blocks without a score
+ * of their own: where `is_cut`, those of keys above row + beyond are `masked`.
+ * Such blocks add nothing where the row's largest score is far larger, and
+ * are left out; rows of which that is not so go through them afterwards. */
+typedef struct {
+    hlo_attend of;
+    plan_body *score; /* its parameters are as hlo_attend has them */
+    plan_engine engine;
+    int rows, keys, pairs;
+    int64_t blocks;   /* of rows, a point of the batch */
+    size_t q_bytes, k_bytes, v_bytes; /* of q; of one block */
+    bool is_cut;
+    int64_t beyond;
+    double masked;
+} plan_attend;
+
+/* Bytes of local memory to where k and v begin. */
+static inline size_t plan_attend_k(const plan_attend *a)
+{
+    return a->q_bytes;
+}
+static inline size_t plan_attend_v(const plan_attend *a)
+{
+    return a->q_bytes + (size_t)a->pairs * a->k_bytes;
+}
+/* Behind them each item has a word, which nobody reads: see wait_behind. */
+static inline size_t plan_attend_marks(const plan_attend *a)
+{
+    return plan_attend_v(a) + (size_t)a->pairs * a->v_bytes;
+}
+
+#endif

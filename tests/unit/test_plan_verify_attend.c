@@ -1,0 +1,100 @@
+/* Attention of which something is broken: plan_verify says what. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "plan_broken.h"
+
+static const char attended[] =
+    "HloModule m\n"
+    "larger { a = f32[] parameter(0) b = f32[] parameter(1) "
+    "ROOT c = f32[] maximum(a, b) }\n"
+    "sum { a = f32[] parameter(0) b = f32[] parameter(1) "
+    "ROOT c = f32[] add(a, b) }\n"
+    "ENTRY e { q = bf16[128,64] parameter(0) k = bf16[128,64] parameter(1) "
+    "v = bf16[128,64] parameter(2) low = f32[] constant(-inf) "
+    "zero = f32[] constant(0) s = f32[128,128] dot(q, k), "
+    "lhs_contracting_dims={1}, rhs_contracting_dims={1} "
+    "most = f32[128] reduce(s, low), dimensions={1}, to_apply=larger "
+    "mosts = f32[128,128] broadcast(most), dimensions={0} "
+    "less = f32[128,128] subtract(s, mosts) "
+    "x = f32[128,128] exponential(less) "
+    "all = f32[128] reduce(x, zero), dimensions={1}, to_apply=sum "
+    "alls = f32[128,128] broadcast(all), dimensions={0} "
+    "p = f32[128,128] divide(x, alls) w = bf16[128,128] convert(p) "
+    "ROOT r = bf16[128,64] dot(w, v), lhs_contracting_dims={1}, "
+    "rhs_contracting_dims={0} }";
+
+static void by_mma(plan *p)
+{
+    p->kernel[0]->attend->engine = PLAN_ENGINE_MMA_BF16;
+}
+
+static void a_tile_too_many(plan *p)
+{
+    p->kernel[0]->tiles++;
+}
+
+static void few_rows(plan *p)
+{
+    p->kernel[0]->attend->blocks = 0;
+    p->kernel[0]->tiles = 0;
+}
+
+static void q_of_f16(plan *p)
+{
+    p->kernel[0]->slot[0].dtype = SD_F16;
+}
+
+static void k_off_its_line(plan *p)
+{
+    p->kernel[0]->slot[1].align = 8;
+}
+
+static void half_a_group(plan *p)
+{
+    p->kernel[0]->group /= 2;
+}
+
+static void keys_of_24(plan *p)
+{
+    p->kernel[0]->attend->keys = 24;
+}
+
+static void little_memory(plan *p)
+{
+    p->kernel[0]->attend->pairs = 3;
+}
+
+static void broken_attention_is_refused(void **state)
+{
+    static const struct {
+        const char *why;
+        void (*break_it)(plan *p);
+    } broken[] = {
+        {"attention by no wide engine of the device", by_mma},
+        {"attention's rows or arrays are miscounted", a_tile_too_many},
+        {"attention's rows or arrays are miscounted", few_rows},
+        {"attention's operands are not the engine's, or lie badly", q_of_f16},
+        {"attention's operands are not the engine's, or lie badly",
+         k_off_its_line},
+        {"attention's blocks fit no group", half_a_group},
+        {"attention's blocks fit no group", keys_of_24},
+        {"attention's blocks fit no group", little_memory},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(broken); i++)
+        want_broken(attended, "cuda:sm_90", broken[i].break_it, broken[i].why);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(broken_attention_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

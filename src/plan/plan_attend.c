@@ -63,11 +63,11 @@ static bool bounds_key(const plan_node *n, bool is, int64_t *beyond)
     return true;
 }
 
-static bool is_low(const plan_node *n, double *v)
+static bool is_number(const plan_node *n, double *v)
 {
     if (n->kind != PN_CONST)
         return false;
-    *v = (double)sd_scalar_to_f64(n->dtype, n->value);
+    *v = sd_scalar_to_f64(n->dtype, n->value);
     return true;
 }
 
@@ -79,9 +79,9 @@ static void find_cut(plan_attend *a)
         n = n->arg[0];
     if (n->kind != PN_ELT || n->op != HLO_SELECT)
         return;
-    a->is_cut = (is_low(n->arg[2], &a->masked) &&
+    a->is_cut = (is_number(n->arg[2], &a->masked) &&
                  bounds_key(n->arg[0], true, &a->beyond)) ||
-                (is_low(n->arg[1], &a->masked) &&
+                (is_number(n->arg[1], &a->masked) &&
                  bounds_key(n->arg[0], false, &a->beyond));
 }
 

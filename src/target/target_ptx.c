@@ -532,11 +532,13 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
 
 /* ---- the module ---- */
 
-/* The last ones leave of neighbouring addresses one, and constants beside it.
+/* What lies side by side, of an item that has several results, is read and
+ * written at once, once neighbouring addresses are one and constants beside it.
  */
 #define CLEAN \
     "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg," \
-    "separate-const-offset-from-gep,slsr,early-cse,nvptx-tag-invariant-loads)"
+    "separate-const-offset-from-gep,slsr,early-cse," \
+    "nvptx-tag-invariant-loads,infer-alignment,load-store-vectorizer)"
 
 static const char *passes(target_clean what)
 {

@@ -17,6 +17,31 @@ def test_ptxas_takes_what_programs_become():
     assert done.stdout.count(" kernels, 0 with spills") == 3, done.stdout
 
 
+SMALL_PRODUCTS = """HloModule small
+
+ENTRY e {
+  x = f32[65536,4,4]{2,1,0} parameter(0)
+  y = f32[65536,4,4]{2,1,0} parameter(1)
+  ROOT z = f32[65536,4,4]{2,1,0} dot(x, y), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
+}
+"""
+
+
+def ptx_of(text, tmp_path):
+    (tmp_path / "program.hlo").write_text(text)
+    subprocess.run([os.path.join(TOP, "build/release/tools/sundog"), "compile", "--target=cuda:sm_90",
+                    "--out=" + str(tmp_path), str(tmp_path / "program.hlo")], check=True, capture_output=True)
+    return next(tmp_path.glob("*.ptx")).read_text()
+
+
+def test_an_item_reads_and_writes_neighbours_at_once(tmp_path):
+    """A product of 4 x 4 is an item's, which took 48 accesses of 4 bytes for it."""
+    text = ptx_of(SMALL_PRODUCTS, tmp_path)
+    assert re.findall(r"(?:ld|st)\.global\S*", text).count("ld.global.nc.v4.b32") == 8
+    assert re.findall(r"(?:ld|st)\.global\S*", text).count("st.global.v4.b32") == 4
+    assert len(re.findall(r"(?:ld|st)\.global", text)) == 12
+
+
 def test_ptxas_takes_the_runtimes_own_kernels(tmp_path):
     """Their text is written by hand, and what the driver does not take of it is done
     without: loops of graphs came back to the host for want of another name."""

@@ -1,6 +1,31 @@
 /* exp, expm1, logistic, tanh, erf in f32. */
 #include "dl_f32.h"
 
+/* 1 / y of y from 1 to 2^64, and x / y of y from 1 to 2 and of 1 or y - 1 for x,
+ * correctly rounded.  NVIDIA's divisions ask whether y is such a number, and
+ * branch.  What they compute for one on every chip is inverse32; with it
+ * Markstein's correction is right where x - y q is exact: where x is so small
+ * that it is not, y is 1. */
+#ifdef __NVPTX__
+static inline float inverse32(float y)
+{
+    float r;
+
+    __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(y));
+    return FMAF(r, -FMAF(y, r, -1.0f), r);
+}
+
+static inline float divide32(float x, float y)
+{
+    float r = inverse32(y), q = x * r;
+
+    return FMAF(FMAF(-y, q, x), r, q);
+}
+#else
+#define inverse32(y)   (F(1) / (y))
+#define divide32(x, y) ((x) / (y))
+#endif
+
 f32v DL(exp_f32)(f32v x)
 {
     return exp32(x);
@@ -42,7 +67,7 @@ f32v DL(logistic_f32)(f32v x)
 {
     f32v e = exp32(float32(bits32(x) | U(0x80000000)));
 
-    return SEL(x < F(0), e, F(1)) / (F(1) + e);
+    return divide32(SEL(x < F(0), e, F(1)), F(1) + e);
 }
 
 /* Small: x + x p(x^2).  Large: 1 - 2 / (e^2x + 1), whose quotient is so small
@@ -69,7 +94,7 @@ f32v DL(tanh_f32)(f32v x)
     q = FMAF(rr, q, H32(r, F(0x1.55548ap+0f), 2.0f));
     q = FMAF(rr, q, r + r);
     s = pow2_32(bits32(t) - U(1));
-    big = F(1) - F(1) / FMAF(q, s, s + F(0.5f));
+    big = F(1) - inverse32(FMAF(q, s, s + F(0.5f)));
     return flip32(SEL(a < F(0.625f), p, big), sign32(x));
 }
 

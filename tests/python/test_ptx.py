@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
@@ -40,6 +42,15 @@ def test_an_item_reads_and_writes_neighbours_at_once(tmp_path):
     assert re.findall(r"(?:ld|st)\.global\S*", text).count("ld.global.nc.v4.b32") == 8
     assert re.findall(r"(?:ld|st)\.global\S*", text).count("st.global.v4.b32") == 4
     assert len(re.findall(r"(?:ld|st)\.global", text)) == 12
+
+
+@pytest.mark.parametrize("op", ["tanh", "logistic"])
+def test_no_branch_for_a_divisor_of_which_the_size_is_known(op, tmp_path):
+    """A call of tanh took 16 instructions more, and waited for a branch of its own."""
+    text = ptx_of("HloModule f\n\nENTRY e {\n  x = f32[1048576]{0} parameter(0)\n"
+                  f"  ROOT y = f32[1048576]{{0}} {op}(x)\n}}\n", tmp_path)
+    assert not re.search(r"(?:div|rcp)\.rn", text)
+    assert text.count("rcp.approx.ftz.f32") == 4
 
 
 def test_ptxas_takes_the_runtimes_own_kernels(tmp_path):

@@ -168,7 +168,7 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
  * quarter of its registers at most, in words: the other stages' values and
  * addresses need the rest (a softmax of odd rows spilled 2 KB on pvc).  A copy
  * counts `each` times; `parts` items share out the axis. */
-enum { FLIGHT = 48 << 10, RESIDENT = 1024, ITEM_NODES = 400 };
+enum { FLIGHT = 48 << 10, RESIDENT = 1024, ITEM_NODES = 400, MOST_TAPS = 8 };
 
 static int flight_copies(const plan_kernel *k, int axis, int least, int each,
                          int parts, const device_desc *dev)
@@ -295,7 +295,34 @@ static int64_t made_for(const plan_kernel *k, int axis, int64_t *bytes)
     return nodes;
 }
 
-/* Terms that are added in order wait for memory once for so many of them. */
+/* Does a step along inner axis `axis` lead a read to where a step along axis
+ * `outer` does, as a window's does? */
+static bool slides(const plan_kernel *k, int axis, int outer)
+{
+    plan_for_each_node(n, k) {
+        int64_t s, t;
+
+        if (n->kind == PN_LOAD && plan_expr_stride(n->off, axis, &s) &&
+            plan_expr_stride(n->off, outer, &t) && s && s == t)
+            return true;
+    }
+    return false;
+}
+
+/* Do copies of an outer axis read what copies of this one do? */
+static bool shares_reads(const plan_kernel *k, int axis)
+{
+    for (int a = 0; a < k->nouter; a++)
+        if (k->axis[a].place == PLAN_UNROLL && k->axis[a].copies > 1 &&
+            slides(k, axis, a))
+            return true;
+    return false;
+}
+
+/* Terms that are added in order wait for memory once for so many of them.  All
+ * of a window's row are taken at once, where an item has neighbouring results:
+ * they read most of it together (a depthwise 3 x 3 by four 6 elements, not 12).
+ */
 static int ordered_copies(const plan_kernel *k, int axis,
                           const device_desc *dev)
 {
@@ -303,6 +330,9 @@ static int ordered_copies(const plan_kernel *k, int axis,
     int64_t bytes, nodes = made_for(k, axis, &bytes), n = 1;
 
     items = SD_MIN(SD_MAX(items, 1), RESIDENT);
+    if (dev->kind == DEVICE_CUDA && k->axis[axis].extent <= MOST_TAPS &&
+        k->axis[axis].extent * nodes <= ITEM_NODES && shares_reads(k, axis))
+        return (int)k->axis[axis].extent;
     while (bytes && 2 * n <= PLAN_AXIS_COPIES &&
            (double)(n * bytes) * items < FLIGHT &&
            2 * n * bytes * 4 <= dev->registers &&

@@ -482,6 +482,8 @@ typedef struct { emit_term at[EMIT_TERMS]; int n; int64_t plus; } emit_terms;
 void emit_add_term(emit_terms *s, LLVMValueRef v, int level);
 void emit_go(emit *e, const emit_terms *s, sd_dtype part, LLVMValueRef *p,
              LLVMValueRef *at);
+/* Of copy 0 of the axes along which x moves by known steps, and those steps. */
+LLVMValueRef emit_expr_apart(emit *e, const plan_expr *x, int copy);
 void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
                   LLVMValueRef *p, LLVMValueRef *at); /* of expression x */
 LLVMValueRef emit_guards(emit *e, const plan_guard *g, int n, int copy,

@@ -298,6 +298,14 @@ static int first_copy(emit *e, const plan_expr *x, int copy, int64_t *plus)
     return first;
 }
 
+LLVMValueRef emit_expr_apart(emit *e, const plan_expr *x, int copy)
+{
+    int64_t plus = 0;
+    int first = first_copy(e, x, copy, &plus);
+
+    return emit_plus(e, emit_expr(e, x, first, false), plus);
+}
+
 void emit_address(emit *e, const plan_expr *x, int copy, sd_dtype part,
                   LLVMValueRef *p, LLVMValueRef *at)
 {

@@ -118,6 +118,16 @@ static bool is_placed(const emit *e, const plan_node *n, const emit_span *a)
     return !e->gpu && a->access != EMIT_GATHERED && !sd_is_complex(n->dtype);
 }
 
+/* What a GPU reads under a guard is counted from where the first copy is, so
+ * that copies of two axes which read one element of a window read it once. */
+static LLVMValueRef index_of(emit *e, const plan_node *n, int copy,
+                             emit_access access)
+{
+    if (e->gpu && n->nguard && access != EMIT_GATHERED)
+        return emit_expr_apart(e, n->off, copy);
+    return emit_expr(e, n->off, copy, access == EMIT_GATHERED);
+}
+
 /* Where an access goes and under which mask. */
 static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
                    emit_span *a)
@@ -138,7 +148,7 @@ static void locate(emit *e, const plan_node *n, int copy, uint64_t varies,
     if (is_placed(e, n, a))
         emit_address(e, n->off, copy, a->part, &a->p, &a->at);
     else if (!go_where_known(e, n, a))
-        a->at = emit_expr(e, n->off, copy, a->access == EMIT_GATHERED);
+        a->at = index_of(e, n, copy, a->access);
     if (!e->gpu && n->nguard && a->mask)
         stay_inside(e, n, a);
     if (a->access != EMIT_UNIFORM && a->mask)

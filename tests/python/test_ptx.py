@@ -44,6 +44,22 @@ def test_an_item_reads_and_writes_neighbours_at_once(tmp_path):
     assert len(re.findall(r"(?:ld|st)\.global", text)) == 12
 
 
+DEPTHWISE = """HloModule depthwise
+
+ENTRY e {
+  x = f32[64,56,56,256]{3,2,1,0} parameter(0)
+  w = f32[3,3,1,256]{3,2,1,0} parameter(1)
+  ROOT y = f32[64,56,56,256]{3,2,1,0} convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=256
+}
+"""
+
+
+def test_neighbouring_results_of_a_window_read_an_element_once(tmp_path):
+    """Four of them a row of six elements and three weights, not twelve and three."""
+    text = ptx_of(DEPTHWISE, tmp_path)
+    assert len(re.findall(r"ld\.global", text)) == text.count("ld.global.nc.v4.b32") == 9
+
+
 @pytest.mark.parametrize("op", ["tanh", "logistic"])
 def test_no_branch_for_a_divisor_of_which_the_size_is_known(op, tmp_path):
     """A call of tanh took 16 instructions more, and waited for a branch of its own."""

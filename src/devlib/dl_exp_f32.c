@@ -1,8 +1,8 @@
 /* exp, expm1, logistic, tanh, erf in f32. */
 #include "dl_f32.h"
 
-/* 1 / y of y from 1 to 2^64, and x / y of y from 1 to 2 and of 1 or y - 1 for x,
- * correctly rounded.  NVIDIA's divisions ask whether y is such a number, and
+/* 1 / y of y from 1 to 2^64, and x / y of y from 1 to 2 and of 1 or y - 1 for
+ * x, correctly rounded.  NVIDIA's divisions ask whether y is such a number, and
  * branch.  What they compute for one on every chip is inverse32; with it
  * Markstein's correction is right where x - y q is exact: where x is so small
  * that it is not, y is 1. */

@@ -230,6 +230,8 @@ struct plan_kernel {
     bool keeps;            /* GPUs: each pass takes a row in one step, and what an
                               item makes of it stays in registers for the passes
                               that follow */
+    int teams;             /* GPUs: so many times `items` have a part each of a row
+                              that is kept, one after the other; 0: one has all */
     bool strided;          /* GPUs: the rows of a group are the strided lanes of its
                               sums over an inner axis: no axis is their crowd */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */

@@ -207,7 +207,7 @@ static int item_copies(const plan_kernel *k, int lane, const device_desc *dev)
     if (!dev->access)
         return 1;
     if (k->keeps)
-        return (int)(k->axis[lane].extent / k->items);
+        return (int)(k->axis[lane].extent / k->items / SD_MAX(k->teams, 1));
     n = flight_copies(k, lane, k->vector, 1, k->items, dev) / k->vector;
     steps = (all + n - 1) / n;
     return (int)((all + steps - 1) / steps) * k->vector;

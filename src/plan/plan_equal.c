@@ -175,9 +175,10 @@ static bool same_mapping(const plan_kernel *x, const plan_kernel *y)
         x->lanes != y->lanes || x->group != y->group || x->items != y->items ||
         x->vector != y->vector || x->subgroup != y->subgroup ||
         x->large != y->large || x->rows != y->rows || x->ranges != y->ranges ||
-        x->keeps != y->keeps || x->strided != y->strided ||
-        x->local_bytes != y->local_bytes || x->tiles != y->tiles ||
-        x->masks_steps != y->masks_steps || !same_blocks(x->blocks, y->blocks))
+        x->keeps != y->keeps || x->teams != y->teams ||
+        x->strided != y->strided || x->local_bytes != y->local_bytes ||
+        x->tiles != y->tiles || x->masks_steps != y->masks_steps ||
+        !same_blocks(x->blocks, y->blocks))
         return false;
     for (int i = 0; i < x->nnest; i++)
         if (x->nest[i] != y->nest[i])

@@ -374,6 +374,8 @@ static void print_mapping(sd_buf *b, const plan_kernel *k)
             sd_buf_fmt(b, " copies %d", x->copies);
         if (k->keeps && x->place == PLAN_LANE)
             sd_buf_str(b, " kept");
+        if (k->teams && x->place == PLAN_LANE)
+            sd_buf_fmt(b, " by %d teams", k->teams);
         sd_buf_str(b, "\n");
     }
     print_areas(b, k);

@@ -40,6 +40,17 @@ const plan_expr *plan_px_subst(plan_px *p, const plan_expr *e,
 /* Of a sum, one term after the other, times *c: *rest starts as the whole and
  * ends as NULL. */
 const plan_expr *plan_px_next_term(const plan_expr **rest, int64_t *c);
+enum { PLAN_ROW_LANES = 64 }; /* strided lanes of a sum along a row */
+
+/* Is n read for a position of LANE in this row alone? */
+bool plan_is_of_row(const plan_kernel *k, const plan_node *n, int lane);
+/* How many nodes an item makes for a position of LANE. */
+int64_t plan_made(const plan_kernel *k, int lane);
+int plan_stages_along(const plan_kernel *k, int lane);
+/* Decides whether rows stay in registers, by how many neighbours (v at most) and
+ * teams an item then has of one. */
+bool plan_keep_row(plan_kernel *k, int lane, int v, const device_desc *dev);
+
 /* If joining axes a and b (extent eb) to one keeps e as simple as it is. */
 bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb);
 

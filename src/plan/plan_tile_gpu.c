@@ -38,25 +38,14 @@ enum {
     LEAST_ITEMS = 64, /* a unit, before vectors become wider */
     MOST_VECTOR = 16,
     MOST_SUMS = 64, /* accumulators of an item, in registers */
-    MOST_MADE = 800, /* nodes of an item, heavy ones as HEAVY_NODES */
-    HEAVY_NODES = 40,
-    ROW_LANES = 64, /* strided lanes of a sum along a row */
+    MOST_MADE = 800, /* nodes of an item */
     SHORT_ROW = 1024, /* bytes of a row of which many fit the cache */
     FEW_GROUPS = 8,
     LEAST_GROUP = 16,
     /* Items of a longer row that several stages read; of one of more bytes
      * than LONGEST_ROW, all that it may have. */
     LONG_ITEMS = 32,
-    LONGEST_ROW = 16 << 10,
-    /* Words of a row that an item keeps in registers from stage to stage:
-     * where its loads are wide only half as many, so that a row has twice as
-     * many items instead.  KEPT is a quarter of the 255 registers that an item
-     * has on NVIDIA's chips; the rest is for what is made of them. */
-    KEPT = 64,
-    KEPT_WIDE = 32,
-    /* Nodes of an item that keeps a row: they stand there for every position,
-     * so this bounds the code and the time that compiling it takes. */
-    KEPT_NODES = 4000
+    LONGEST_ROW = 16 << 10
 };
 
 /* Is the mapping one that knows vectors?  Rows are: all sums over LANE keep 64
@@ -69,7 +58,7 @@ static bool streams(const plan_kernel *k, int lane)
         if (n->kind == PN_SCAN || n->kind == PN_SCATTER ||
             (n->over >> lane & 1 &&
              (n->kind != PN_REDUCE || n->over != 1ull << lane ||
-              n->order.lanes != ROW_LANES)))
+              n->order.lanes != PLAN_ROW_LANES)))
             return false;
     for (int i = 0; i < k->nstage && !x->outer; i++)
         if (k->stage[i].axes & ~(1ull << lane))
@@ -126,19 +115,6 @@ static int64_t narrowest(const plan_kernel *k, int lane, int v, int64_t most,
     return least;
 }
 
-/* How many nodes an item makes for a position of LANE. */
-static int64_t made(const plan_kernel *k, int lane)
-{
-    int64_t n = 0;
-
-    plan_for_each_node(x, k)
-        if (x->varies >> lane & 1)
-            n += x->kind == PN_ELT && (hlo_op_table[x->op].props & HLO_P_HEAVY)
-                     ? HEAVY_NODES
-                     : 1;
-    return SD_MAX(n, 1);
-}
-
 /* Accumulators that an item has for a position of an outer LANE. */
 static int64_t accumulators(const plan_kernel *k, int lane)
 {
@@ -155,7 +131,7 @@ static int vector_of(const plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_axis *x = &k->axis[lane];
     double all = plan_points(k, (1ull << k->nouter) - 1), share;
-    int64_t nodes = made(k, lane), sums = accumulators(k, lane);
+    int64_t nodes = plan_made(k, lane), sums = accumulators(k, lane);
     int v = MOST_VECTOR;
 
     for (; v > 1; v /= 2) {
@@ -171,52 +147,6 @@ static int vector_of(const plan_kernel *k, int lane, const device_desc *dev)
     return v;
 }
 
-/* Is n read for a position of LANE in this row alone? */
-static bool is_of_row(const plan_kernel *k, const plan_node *n, int lane)
-{
-    uint64_t outer = (1ull << k->nouter) - 1;
-
-    return n->kind == PN_LOAD && n->varies >> lane & 1 && n->varies & outer;
-}
-
-/* Values that an item reads so. */
-static int read_of_row(const plan_kernel *k, int lane)
-{
-    int n = 0;
-
-    plan_for_each_node(x, k)
-        n += is_of_row(k, x, lane);
-    return n;
-}
-
-static int stages_along(const plan_kernel *k, int lane)
-{
-    int n = 0;
-
-    for (int i = 0; i < k->nstage; i++)
-        n += (k->stage[i].axes >> lane & 1) != 0;
-    return n;
-}
-
-/* Stages after the first find a row in registers, if they hold what items have
- * of it in one step.  So many neighbours are an item's then; 0: they do not. */
-static int kept_vector(const plan_kernel *k, int lane, int v,
-                       const device_desc *dev)
-{
-    int64_t extent = k->axis[lane].extent, n = read_of_row(k, lane), copies;
-
-    if (dev->registers < 4 * 4 * KEPT || /* four times KEPT words of 4 bytes */
-        stages_along(k, lane) < 2 || extent % ROW_LANES || n == 0)
-        return 0;
-    for (; v > 0; v /= 2) {
-        copies = extent / ROW_LANES * v;
-        if (copies * n <= (v > 1 ? KEPT_WIDE : KEPT) &&
-            copies * made(k, lane) <= KEPT_NODES)
-            return v;
-    }
-    return 0;
-}
-
 /* Fewer items for a short row, more for one that several stages read: what all
  * groups of a unit have in hand shall stay in its cache.  And all of them where
  * rows are fewer than units, since each is then waited for. */
@@ -224,16 +154,17 @@ static int row_vector(const plan_kernel *k, int lane, int v,
                       const device_desc *dev)
 {
     double rows = plan_points(k, (1ull << k->nouter) - 1);
-    int stages = stages_along(k, lane);
+    int stages = plan_stages_along(k, lane);
     int64_t row = 0;
 
     plan_for_each_node(n, k)
-        if (is_of_row(k, n, lane))
+        if (plan_is_of_row(k, n, lane))
             row += k->axis[lane].extent * (int64_t)sd_dtype_bytes(n->dtype);
     if (rows < dev->units || (stages > 1 && row > LONGEST_ROW))
         return 1;
-    return stages > 1 && row > SHORT_ROW ? SD_MIN(v, ROW_LANES / LONG_ITEMS)
-                                         : v;
+    return stages > 1 && row > SHORT_ROW
+               ? SD_MIN(v, PLAN_ROW_LANES / LONG_ITEMS)
+               : v;
 }
 
 /* The outer axis of most positions, beside LANE: the last of several. */
@@ -286,15 +217,17 @@ static int parked(const plan_kernel *k)
 static void stream_rows(plan_kernel *k, int lane, const device_desc *dev)
 {
     plan_axis *x;
-    int a, want, v = vector_of(k, lane, dev),
-                 kept = kept_vector(k, lane, v, dev);
+    int a, want, v = vector_of(k, lane, dev);
 
-    k->keeps = kept > 0;
-    k->vector = kept ? kept : row_vector(k, lane, v, dev);
-    k->group = k->items = ROW_LANES / k->vector;
-    if (kept) { /* rows that join in local memory wait for none but their own */
-        fill_group(k, lane, k->items > dev->subgroup ? k->items : dev->crowd,
-                   dev);
+    if (!plan_keep_row(k, lane, v, dev))
+        k->vector = row_vector(k, lane, v, dev);
+    k->items = PLAN_ROW_LANES / k->vector;
+    k->group = k->items * SD_MAX(k->teams, 1);
+    if (k->keeps) { /* rows that join in local memory wait for their own alone
+                     */
+        if (!k->teams)
+            fill_group(k, lane,
+                       k->items > dev->subgroup ? k->items : dev->crowd, dev);
         return;
     }
     plan_park(k, lane, SIZE_MAX / 2, false);
@@ -440,7 +373,7 @@ static bool mark_staged(plan_kernel *k, int lane, int cross, int64_t *bytes,
 static bool turn(plan_kernel *k, int lane, const device_desc *dev)
 {
     int cross = plan_crossing_axis(k, lane);
-    int64_t bytes, all, nodes = made(k, lane), v, tile, rows;
+    int64_t bytes, all, nodes = plan_made(k, lane), v, tile, rows;
 
     if (!dev->access || dev->crowd < TURN_ITEMS || cross < 0 ||
         !k->axis[lane].outer || k->nstage != 1 || k->stage[0].axes ||

@@ -143,8 +143,10 @@ static sd_status check_items(const plan_kernel *k)
         }
     if (k->strided && (crowd || k->items * STRIDED != k->group))
         return plan_bad(k, NULL, "a group whose rows are no strided lanes");
-    if (crowd > 1 ||
-        (!crowd && !k->blocks && !k->strided && k->items != k->group))
+    if (k->teams && (!k->keeps || crowd || k->items * k->teams != k->group))
+        return plan_bad(k, NULL, "teams that share no row");
+    if (crowd > 1 || (!crowd && !k->blocks && !k->strided && !k->teams &&
+                      k->items != k->group))
         return plan_bad(k, NULL, "items that are in no row, or in several");
     if (k->vector < 1 || k->axis[lane].extent % k->vector ||
         k->axis[lane].copies % k->vector)
@@ -264,13 +266,14 @@ static sd_status check_kept(const plan_kernel *k)
 {
     int lane = plan_lane_of(k);
     const plan_axis *x = &k->axis[lane];
+    int64_t items = (int64_t)k->items * SD_MAX(k->teams, 1);
 
     for (int i = 0; i < k->npass; i++) {
         const plan_pass *p = &k->pass[i];
 
-        if (x->outer || (k->stage[p->stage].axes >> lane & 1 &&
-                         (p->how != PLAN_LANES_VECTOR ||
-                          p->vectors * (int64_t)k->items != x->extent)))
+        if (x->outer ||
+            (k->stage[p->stage].axes >> lane & 1 &&
+             (p->how != PLAN_LANES_VECTOR || p->vectors * items != x->extent)))
             return plan_bad(k, NULL,
                             "a row that is kept, and of several steps");
     }

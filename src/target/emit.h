@@ -243,6 +243,7 @@ struct emit {
     LLVMValueRef tile_lane, tile_crowd; /* GPU: where the tile begins that is in
                                            local memory, along these axes */
     bool stages_loads;      /* GPU: such a tile is being read */
+    LLVMValueRef team; /* GPU: which of a row's teams, if it has such */
     LLVMValueRef item, row; /* GPU: of lid, the number along LANE and that along
                                the axis of place CROWD */
     LLVMValueRef item_valid; /* GPU: this work item may write; NULL: all */
@@ -640,6 +641,8 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
 /* A sum that was made without: but for its initial value it is x. */
 void emit_reduce_give(emit *e, const plan_node *n, int copy, emit_value x);
+void emit_reduce_hand_on(emit *e, emit_reduction *r, bool put);
+void emit_team_sum(emit *e, emit_reduction *r, uint64_t varies);
 /* The end of a CONTRACT's chain. */
 void emit_reduce_chain(emit *e, emit_reduction *r);
 /* Subnormal operands and results of what comes next count as 0

@@ -220,6 +220,43 @@ static LLVMValueRef join_far(emit *e, const plan_node *n, emit_value **v,
     return own;
 }
 
+/* The lane at `at` of the first `teams`, joined. */
+static void lane_of_teams(emit *e, const plan_node *n, LLVMValueRef at,
+                          emit_value *x, int teams)
+{
+    emit_value *y = emit_values(e, n->nout);
+    int64_t apart = (int64_t)e->k->items * e->k->vector;
+
+    emit_of_area(e, n, at, x);
+    for (int t = 1; t < teams; t++) {
+        emit_of_area(e, n, emit_plus(e, at, t * apart), y);
+        emit_join_body(e, n, x, y, NULL);
+    }
+}
+
+/* The row's lanes lie in local memory, where the last team has left them, or
+ * those of each team.  All teams join them, so that all have the result. */
+static LLVMValueRef join_teams(emit *e, const plan_node *n, emit_value **v,
+                               LLVMValueRef own)
+{
+    int half = e->abi->together, teams = plan_any_order(n) ? e->k->teams : 1;
+    emit_value *y = emit_values(e, n->nout);
+
+    if (teams > 1) {
+        lanes_to_area(e, n, v);
+        emit_barrier(e);
+    }
+    if (e->k->items > half)
+        own = LLVMBuildAnd(e->b, own, emit_si(e, half - 1), "");
+    for (int j = 0; j < e->k->vector; j++)
+        lane_of_teams(e, n, emit_plus(e, own, j), v[j], teams);
+    if (e->k->items > half) {
+        lane_of_teams(e, n, emit_plus(e, own, half), y, teams);
+        emit_join_body(e, n, v[0], y, NULL);
+    }
+    return own;
+}
+
 /* The items are halved, and at last what is within one. */
 void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
                      int64_t have)
@@ -230,8 +267,10 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
     if (far) {
         halve_in_area(e, n, lanes, v, have);
     } else {
-        far = e->k->items > e->abi->together;
-        if (far)
+        far = e->k->items > e->abi->together || e->k->teams;
+        if (e->k->teams)
+            own = join_teams(e, n, v, own);
+        else if (far)
             own = join_far(e, n, v, own, have);
         at = LLVMBuildAnd(e->b, e->lid, emit_si(e, e->abi->together - 1), "");
         if (e->si != e->i32)

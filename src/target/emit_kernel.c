@@ -617,14 +617,18 @@ static void emit_init(emit *e, const plan_kernel *k)
     emit_index_init(e);
 }
 
-/* Items along LANE are neighbours in their group. */
+/* Items along LANE are neighbours in their group, of which others are further
+ * rows, or a row's other teams. */
 static void number_items(emit *e)
 {
     LLVMValueRef n = emit_si(e, e->k->items);
-    bool rows = e->k->items < e->k->group;
+    bool several = e->k->items < e->k->group;
+    LLVMValueRef above =
+        several ? LLVMBuildUDiv(e->b, e->lid, n, "") : emit_si(e, 0);
 
-    e->item = rows ? LLVMBuildURem(e->b, e->lid, n, "") : e->lid;
-    e->row = rows ? LLVMBuildUDiv(e->b, e->lid, n, "") : emit_si(e, 0);
+    e->item = several ? LLVMBuildURem(e->b, e->lid, n, "") : e->lid;
+    e->row = e->k->teams ? emit_si(e, 0) : above;
+    e->team = e->k->teams ? above : NULL;
     e->item_valid = NULL;
 }
 

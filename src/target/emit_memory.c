@@ -211,7 +211,8 @@ static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
     if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
         !(n->off->varies >> e->lane & 1))
         return emit_and(e, mask,
-                        LLVMBuildICmp(e->b, LLVMIntEQ, e->item,
+                        LLVMBuildICmp(e->b, LLVMIntEQ,
+                                      e->team ? e->lid : e->item,
                                       emit_int_like(e->item, 0), ""));
     return mask;
 }

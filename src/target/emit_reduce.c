@@ -530,6 +530,25 @@ void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
     }
 }
 
+/* Lanes of an item's vector, from or to the row's in local memory. */
+void emit_reduce_hand_on(emit *e, emit_reduction *r, bool put)
+{
+    LLVMValueRef at = emit_item_start(e);
+    emit_value x;
+
+    for (int j = 0; j < e->k->vector; j++) {
+        int c = j * SD_MAX(e->axis[e->lane].stride, 1);
+
+        if (put) {
+            x = load_acc(e, r, 0, c);
+            emit_to_area(e, r->n, emit_plus(e, at, j), &x);
+        } else {
+            emit_of_area(e, r->n, emit_plus(e, at, j), &x);
+            store_acc(e, r, 0, c, x);
+        }
+    }
+}
+
 /* ---- joining ---- */
 
 static int64_t elements(const emit *e, const plan_node *n)

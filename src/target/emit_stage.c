@@ -30,6 +30,15 @@ static uint64_t all_vary(const plan_node *n)
     return v;
 }
 
+static emit_reduction *reduction_of(const pass *p, const plan_node *n)
+{
+    int i = 0;
+
+    while (emit_reduction_node(p->reduction[i]) != n)
+        i++;
+    return p->reduction[i];
+}
+
 static void emit_sink(pass *p, const plan_node *n, int copy)
 {
     emit *e = p->e;
@@ -40,9 +49,8 @@ static void emit_sink(pass *p, const plan_node *n, int copy)
         emit_scatter_in_turns(e, n, copy);
     else if (n->kind == PN_SCATTER)
         emit_scatter(e, n, copy);
-    for (int i = 0; plan_is_sum(n) && i < p->nreduction; i++)
-        if (emit_reduction_node(p->reduction[i]) == n)
-            emit_reduce_step(e, p->reduction[i], copy);
+    else if (plan_is_sum(n))
+        emit_reduce_step(e, reduction_of(p, n), copy);
 }
 
 /* What the pass needs of each node, in the order of the list, copy by copy. */
@@ -58,6 +66,10 @@ static void innermost(pass *p)
         if (!p->plan->needs[i] || !e->wanted[i] ||
             (plan_is_sink(n) && n->pass != e->pass))
             continue;
+        if (e->k->teams && plan_is_sum(n)) {
+            emit_team_sum(e, reduction_of(p, n), varies);
+            continue;
+        }
         for (int c = 0; c < e->ncopy; c++) {
             if (!plan_is_sink(n) && emit_is_copy(e, c, n->varies)) {
                 emit_node_value(e, n, c);
@@ -327,6 +339,8 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
     bool whole = !e->k->masks_steps && (to - from) % each == 0;
     emit_loop l;
 
+    if (e->k->teams) /* each begins where its part does */
+        own = emit_mad(e, e->team, to, own);
     if (!whole)
         start = from ? emit_add(e, start, own) : own;
     e->axis[a].n = n;
@@ -391,7 +405,8 @@ static void run_items(pass *p, int i)
 {
     const plan_kernel *k = p->e->k;
     int vectors = SD_MAX(p->plan->vectors, k->vector);
-    int64_t n = k->axis[p->axis[i]].extent, step = (int64_t)vectors * k->items;
+    int64_t n = k->axis[p->axis[i]].extent / SD_MAX(k->teams, 1);
+    int64_t step = (int64_t)vectors * k->items;
     int64_t each = (int64_t)k->vector * k->items, full = n / step * step;
     int64_t rest = (n - full) / each * each;
 

@@ -43,6 +43,7 @@ class Kernel:
             line = line[guard.end():] if guard else line
             name, _, rest = line.partition("\t") if "\t" in line else line.partition(" ")
             self.code.append((guard and guard.groups(), name.strip().split("."), operands(rest)))
+        self.bars = np.array([name[0] == "bar" for _, name, _ in self.code] + [True])
 
 
 def numbers(bits, kind):
@@ -303,7 +304,8 @@ class Group:
     # ---- instructions ----
 
     def step(self):
-        pc = self.at.min()
+        wait = self.k.bars[self.at]  # at a barrier, which may stand before what others do
+        pc = self.at[~wait].min() if not wait.all() else self.at.min()
         mask = self.at == pc
         guard, name, ops = self.k.code[pc]
         if guard:

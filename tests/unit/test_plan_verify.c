@@ -236,6 +236,11 @@ static void a_row_of_two_steps(plan *p)
     p->kernel[0]->pass[1].vectors /= 2;
 }
 
+static void two_teams_of_all_items(plan *p)
+{
+    p->kernel[0]->teams = 2;
+}
+
 static void an_area_that_dies_first(plan *p)
 {
     p->kernel[0]->area[0].last = -1;
@@ -514,6 +519,7 @@ static void broken_plans_are_refused(void **state)
         {columns, "a group whose rows are no strided lanes",
          a_group_of_16_rows},
         {kept, "a row that is kept, and of several steps", a_row_of_two_steps},
+        {kept, "teams that share no row", two_teams_of_all_items},
         {streamed, "an access of copies that are no neighbours",
          a_wide_constant},
         {streamed, "a staged value that is no square of a slot",

@@ -1,0 +1,65 @@
+"""Rows that teams of items share, in what a CUDA GPU would run: ptxas takes it, and
+tests/ptx/simulate.py runs it, which no item may leave a barrier out for."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+TOOL = os.path.join(TOP, "build/release/tools/sundog")
+sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
+import ptx  # noqa: E402
+import simulate  # noqa: E402
+
+ROWS = 3
+PROGRAM = """HloModule rows
+
+join {{
+  x = {t}[] parameter(0)
+  y = {t}[] parameter(1)
+  ROOT z = {t}[] {op}(x, y)
+}}
+
+ENTRY e {{
+  x = {t}[{rows},{n}] parameter(0)
+  z = {t}[] constant({z})
+  s = {t}[{rows}] reduce(x, z), dimensions={{1}}, to_apply=join
+  b = {t}[{rows},{n}] broadcast(s), dimensions={{0}}
+  ROOT y = {t}[{rows},{n}] subtract(x, b)
+}}
+"""
+START = {"add": 0, "maximum": -2000000, "minimum": 2000000}
+
+
+def joined(row, op):
+    """64 strided lanes, each in order, and then by halving."""
+    f = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}[op]
+    lanes = row.reshape(-1, 64)
+    s = lanes[0].copy()
+    for more in lanes[1:]:
+        s = f(s, more)
+    while len(s) > 1:
+        s = f(s[:len(s) // 2], s[len(s) // 2:])
+    return s[0]
+
+
+@pytest.mark.parametrize("op, dtype, n, teams", [
+    ("add", "f32", 4096, 2), ("add", "f32", 8192, 4), ("add", "f32", 16384, 8),
+    ("maximum", "f32", 8192, 4), ("minimum", "f32", 4096, 2), ("add", "s32", 8192, 4)])
+def test_teams_add_as_one_would(op, dtype, n, teams, tmp_path):
+    program = tmp_path / "rows.hlo"
+    program.write_text(PROGRAM.format(t=dtype, op=op, rows=ROWS, n=n, z=START[op]))
+    target = "--target=cuda:sm_90"
+    plan = subprocess.run([TOOL, "opt", "--plan", target, program], check=True, capture_output=True, text=True).stdout
+    assert f"kept by {teams} teams" in plan and f"tiles={ROWS} group={64 * teams} " in plan
+    subprocess.run([TOOL, "compile", target, f"--out={tmp_path}", program], check=True, capture_output=True)
+    path = next(tmp_path.glob("*.ptx"))
+    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90", "-o", os.devnull, path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    x = (np.random.default_rng(7).standard_normal((ROWS, n)) * 1000).astype({"f32": np.float32, "s32": np.int32}[dtype])
+    out = np.zeros_like(x)
+    simulate.run(path.read_text(), [x.copy(), out], range(ROWS), 1 << 15)
+    want = x - np.array([joined(r, op) for r in x])[:, None]
+    assert np.array_equal(out.view(np.int32), want.view(np.int32))

@@ -1,0 +1,116 @@
+/* Which rows stay in a GPU's registers, by how many items each; and what of a
+ * window is read once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "plan_made.h"
+
+static const plan_kernel *first_kernel(sd_arena *a, const char *text,
+                                       const char *device, plan **p)
+{
+    device_desc dev;
+
+    assert_true(device_desc_of_name(device, &dev));
+    *p = make_of_text(a, text, &dev);
+    return (*p)->kernel[0];
+}
+
+/* A row divided by what it comes to. */
+static const char *shares(sd_arena *a, const char *type, int rows, int n,
+                          const char *how)
+{
+    return sd_arena_fmt(
+        a,
+        "HloModule m\njoin { x = %s[] parameter(0) y = %s[] parameter(1) "
+        "ROOT z = %s[] %s(x, y) }\nENTRY e { x = %s[%d,%d] parameter(0) "
+        "z = %s[] constant(1) s = %s[%d] reduce(x, z), dimensions={1}, "
+        "to_apply=join t = %s[%d,%d] broadcast(s), dimensions={0} "
+        "ROOT y = %s[%d,%d] subtract(x, t) }",
+        type, type, type, how, type, rows, n, type, type, rows, type, rows, n,
+        type, rows, n);
+}
+
+static void long_rows_are_shared_by_teams(void **state)
+{
+    static const struct {
+        const char *type, *how, *device;
+        int n, teams, vector, group;
+        bool keeps;
+    } row[] = {{"f32", "add", "cuda:sm_90", 2048, 0, 1, 64, true},
+               {"f32", "add", "cuda:sm_90", 4096, 2, 1, 128, true},
+               {"f32", "add", "cuda:sm_90", 8192, 4, 1, 256, true},
+               {"f32", "add", "cuda:sm_80", 16384, 8, 1, 512, true},
+               {"f32", "multiply", "cuda:sm_90", 32768, 16, 1, 1024, true},
+               {"f32", "add", "cuda:sm_90", 65536, 0, 1, 256, false},
+               {"f32", "add", "cuda:sm_90", 8160, 0, 1, 256, false},
+               {"f32", "maximum", "cuda:sm_90", 8192, 4, 1, 256, true},
+               {"s32", "add", "cuda:sm_90", 8192, 4, 1, 256, true},
+               {"bf16", "maximum", "cuda:sm_90", 8192, 4, 2, 128, true},
+               {"f64", "add", "cuda:sm_90", 8192, 8, 1, 512, true},
+               {"f32", "add", "cl:pvc", 8192, 0, 1, 256, false}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const plan_kernel *k;
+        plan *p;
+
+        k = first_kernel(a, shares(a, row[i].type, 4096, row[i].n, row[i].how),
+                         row[i].device, &p);
+        assert_int_equal(k->teams, row[i].teams);
+        assert_int_equal(k->keeps, row[i].keeps);
+        if (row[i].keeps) {
+            assert_int_equal(k->vector, row[i].vector);
+            assert_int_equal(k->group, row[i].group);
+        }
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+/* The positions of a window's row are copies where neighbouring results are. */
+static void neighbours_take_a_windows_row_at_once(void **state)
+{
+    static const struct {
+        const char *device;
+        int size, copies;
+    } row[] = {
+        {"cuda:sm_90", 3, 3}, {"cuda:sm_90", 7, 7}, {"cuda:sm_90", 11, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const plan_kernel *k;
+        int n = row[i].size;
+        plan *p;
+
+        k = first_kernel(
+            a,
+            sd_arena_fmt(
+                a,
+                "HloModule m\nENTRY e { x = f32[64,56,56,256] "
+                "parameter(0) w = f32[%d,%d,1,256] parameter(1) ROOT "
+                "y = f32[64,56,56,256] convolution(x, w), "
+                "window={size=%dx%d pad=%d_%dx%d_%d}, "
+                "dim_labels=b01f_01io->b01f, feature_group_count=256 }",
+                n, n, n, n, n / 2, n / 2, n / 2, n / 2),
+            row[i].device, &p);
+        assert_int_equal(k->axis[k->naxis - 1].extent, n);
+        assert_int_equal(k->axis[k->naxis - 1].copies, row[i].copies);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_rows_are_shared_by_teams),
+        cmocka_unit_test(neighbours_take_a_windows_row_at_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

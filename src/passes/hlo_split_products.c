@@ -27,10 +27,9 @@ enum {
     TILE = 128, /* rows and columns of a group of items, */
     SMALL_TILE = 64, /* where there are so many; it takes a part of a unit */
     LEAST_IMAGE = 256, /* terms of an image's sum that is worth a result */
-    IMAGE_TILES =
-        256, /* as many small tiles as there are with groups of images */
-    LINE =
-        128, /* bytes of an operand's row that such a group reads in a step */
+    IMAGE_TILES = 256, /* small tiles of groups of images, at most */
+    LINE = 128, /* bytes of a row that a group of items reads in a step */
+    MOST_PIECES = 1024,
     /* In the time of a step: what it takes to write a tile's results and to
      * read them again, and to start the kernel that adds. */
     ADDING = 4,
@@ -70,7 +69,9 @@ static int64_t pieces_of(const device_desc *dev, const work *w)
     double whole = time_of(dev, w, 1), least = 0.75 * whole;
     int64_t best = 1;
 
-    for (int64_t n = 2; n <= w->cut / w->unit && w->terms / n >= CHAIN; n++)
+    for (int64_t n = 2;
+         n <= MOST_PIECES && n <= w->cut / w->unit && w->terms / n >= CHAIN;
+         n++)
         if (w->cut % (n * w->unit) == 0 && time_of(dev, w, n) < least) {
             least = time_of(dev, w, n);
             best = n;

@@ -1,15 +1,16 @@
-/* Operands of a wide engine (ADR 25) that do not lie as it reads them by itself:
- * in lines of 128 bytes that begin at 16, a number of them along the sum.  Else
- * items compute elements on their way to local memory, each as often as there
- * are tiles that need it: a product of 2 x 8192 x 768 x 2304 on an H200 takes
- * 541 us where one operand is put together of three, and 65 where it is copied
- * before.
+/* Operands of a wide engine (ADR 25) that do not lie as it reads them by
+ * itself: in lines of 128 bytes that begin at 16, a number of them along the
+ * sum.  Else items compute elements on their way to local memory, each as often
+ * as there are tiles that need it: a product of 8192 x 768 x 2304 on an H200
+ * takes 541 us where one operand is put together of three, and 65 where it is
+ * copied before.
  *
- * An operand is a view of an array: reshapes, transposes and slices are followed
- * to it, and what is left is asked of its index.  It does not lie so if it is
- * put together (concatenates, pads, gathers), if memory has wider numbers, or if
- * a step along the sum is no one number, as of a [8192, 768] that is [8, 768,
- * 1024] in memory.  Copies serve all products that want the same.
+ * An operand is a view of an array: reshapes, transposes and slices are
+ * followed to it, and what is left is asked of its index.  It does not lie so
+ * if it is put together (concatenates, pads, gathers), if memory has wider
+ * numbers, or if a step along the sum is no one number, as of a [8192, 768]
+ * that is [8, 768, 1024] in memory.  Copies serve all products that want the
+ * same.
  *
  * What is not a multiple of a line is filled with zeros: the terms of a sum in
  * both operands, and the columns of one that lies across the sum, whose results
@@ -63,8 +64,8 @@ static int64_t first_step(plan_px *px, const plan_expr *off, int rank, int d)
     return place[1] - place[0];
 }
 
-/* Is x in memory so that each of the dimensions `steps`, a mask, moves a place in
- * it by one number, and one of them or `own` by 1? */
+/* Is x in memory so that each of the dimensions `steps`, a mask, moves a place
+ * in it by one number, and one of them or `own` by 1? */
 static bool lies_as_read(const hlo_inst *x, uint64_t steps, int own)
 {
     sd_arena *a = sd_arena_create();
@@ -114,8 +115,8 @@ static hlo_inst *found_copy(const hlo_inst *x, const sd_shape *s)
 /* A copy of x whose dimensions have so many elements, the last ones zeros. */
 static hlo_inst *filled_copy(hlo_at p, hlo_inst *x, const int64_t *dim)
 {
-    const sd_shape *s = sd_shape_make(p.c->module->arena, x->shape->dtype,
-                                      x->shape->rank, dim);
+    const sd_shape *s =
+        sd_shape_make(p.c->module->arena, x->shape->dtype, x->shape->rank, dim);
     int64_t none[SD_MAX_RANK] = {0}, more[SD_MAX_RANK];
     hlo_inst *copy = found_copy(x, s);
 
@@ -124,7 +125,8 @@ static hlo_inst *filled_copy(hlo_at p, hlo_inst *x, const int64_t *dim)
     for (int d = 0; d < s->rank; d++)
         more[d] = dim[d] - x->shape->dim[d];
     if (!sd_shape_same_dims(s, x->shape))
-        x = hlo_make_pad(p, x, hlo_make_scalar(p, s->dtype, 0), none, more, NULL);
+        x = hlo_make_pad(p, x, hlo_make_scalar(p, s->dtype, 0), none, more,
+                         NULL);
     return plan_copy_of(p, x);
 }
 
@@ -139,14 +141,14 @@ typedef struct {
     hlo_inst *x;
     int own, deep;
     int64_t dim[SD_MAX_RANK]; /* as it is to be */
-    bool copied, filled;      /* filled: along `own` */
+    bool copied, filled; /* filled: along `own` */
 } side;
 
 /* Is it a result of the program, as it is or a function of it? */
 static bool is_given_out(const hlo_inst *in)
 {
-    while (in->nuse == 1 && (in->user[0]->op == HLO_RESHAPE ||
-                             hlo_is_elementwise(in->user[0])))
+    while (in->nuse == 1 &&
+           (in->user[0]->op == HLO_RESHAPE || hlo_is_elementwise(in->user[0])))
         in = in->user[0];
     return in->nuse == 0 || (in->nuse == 1 && in->user[0]->op == HLO_TUPLE);
 }
@@ -167,10 +169,9 @@ static side side_of(const hlo_inst *in, int i, const device_desc *dev)
             s.own = k;
     }
     s.dim[s.deep] = plan_round_up(s.dim[s.deep], step_of(in));
-    s.filled = (s.own == of->rank - 1 &&
-                of->dim[s.own] * each % dev->access) ||
-               (i == 1 && of->dim[s.own] * result % dev->access &&
-                !is_given_out(in));
+    s.filled =
+        (s.own == of->rank - 1 && of->dim[s.own] * each % dev->access) ||
+        (i == 1 && of->dim[s.own] * result % dev->access && !is_given_out(in));
     if (s.filled)
         s.dim[s.own] = plan_round_up(s.dim[s.own], step_of(in));
     s.copied = s.filled || s.dim[s.deep] != of->dim[s.deep] ||
@@ -233,8 +234,8 @@ static void copy_conv(hlo_inst *in, const device_desc *dev, bool all)
         hlo_inst *x = in->arg[i];
 
         if (!lies_as_read(x, steps[i], own[i]) &&
-            (all || plan_copy_pays(in, dev, plan_copied_bytes(x),
-                                   PLAN_WORK_OF_WIDE)))
+            (all ||
+             plan_copy_pays(in, dev, plan_copied_bytes(x), PLAN_WORK_OF_WIDE)))
             hlo_set_arg(in, i, filled_copy(p, x, x->shape->dim));
     }
 }

@@ -206,6 +206,31 @@ def networks():
                        lambda shape=(images, terms, heads, depth): [jnp.ones(shape, bf16) * 0.1] * 3)
     yield ("gradient of a loss, 8192 x 768 to 50257 bf16", jax.grad(loss, (0, 1)), lambda: [
         jnp.ones((8192, 768), bf16) * 0.1, jnp.ones((768, 50257), bf16) * 0.1, jnp.arange(8192, dtype=jnp.int32)])
+
+    def lstm(w, u, x):
+        def step(state, x):
+            h, c = state
+            i, f, o, z = jnp.split(x @ w + h @ u, 4, -1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(z)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+        return jax.lax.scan(step, (x[0] * 0, x[0] * 0), x)[1]
+
+    def layer(x, w, s):
+        """Of a network of images, in bf16: two kernels that need what the first has."""
+        y = jax.nn.relu(jax.lax.dot(x, w) * s + s)
+        return y, jax.lax.dot(y, w.T) + y.sum(-1, keepdims=True)
+    yield ("LSTM f32, 256 steps of 64 x 1024", lstm, lambda: [
+        jnp.ones((1024, 4096)) * 0.01, jnp.ones((1024, 4096)) * 0.01, jnp.ones((256, 64, 1024))])
+    yield ("1 x 1 convolution and back, bf16 200704 x 64 to 256", layer, lambda: [
+        jnp.ones((200704, 64), bf16), jnp.ones((64, 256), bf16), jnp.ones((256,), bf16)])
+    yield ("conv 3x3 bf16 2 x 16 x 16 x 1280", lambda x, k: jax.lax.conv_general_dilated(
+        x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), lambda: [
+            jnp.ones((2, 16, 16, 1280), bf16), jnp.ones((3, 3, 1280, 1280), bf16)])
+    yield ("product float32 64 x 4194304 x 64, default", jax.lax.dot, lambda: [
+        jnp.ones((64, 1 << 22)), jnp.ones((1 << 22, 64))])
+    yield ("gradient of parts, 8192 x 768 to 2304 bf16",
+           lambda x, q, k, v: jnp.concatenate([q, k, v], 1).T @ x, lambda: [jnp.ones((8192, 768), bf16)] * 4)
     for t in jnp.float32, bf16:
         for rows in 1, 8:
             for turned in "", ", y turned":

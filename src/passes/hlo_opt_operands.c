@@ -34,8 +34,7 @@ static double count(const sd_shape *s)
 static bool takes(const device_desc *dev, sd_dtype t, const hlo_prec *prec)
 {
     return t == SD_S8 || t == SD_U8 ||
-           (t == SD_F32 && dev->features & DEVICE_HAS_TF32 &&
-            prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST);
+           (t == SD_F32 && pass_may_round(dev, prec));
 }
 
 /* x has its dimension `last` last, and the others in order. */

@@ -92,8 +92,7 @@ static bool adds_as_it_likes(const device_desc *dev, sd_dtype t,
     if (t == SD_S8 || t == SD_U8)
         return true;
     if (t == SD_F32)
-        return dev->features & DEVICE_HAS_TF32 && prec[0] != HLO_PREC_HIGHEST &&
-               prec[1] != HLO_PREC_HIGHEST;
+        return pass_may_round(dev, prec);
     return (t == SD_BF16 || t == SD_F16) && dev->features & DEVICE_HAS_MMA;
 }
 
@@ -185,6 +184,7 @@ static int64_t piece_of_dot(const hlo_inst *in, const device_desc *dev)
 {
     work w = work_of_dot(in);
     sd_dtype t = pass_dtype(in->arg[0]);
+    int64_t n;
 
     if (w.terms < LEAST_TERMS)
         return 0;
@@ -195,8 +195,8 @@ static int64_t piece_of_dot(const hlo_inst *in, const device_desc *dev)
         return sd_shape_count(in->shape) <= MOST_RESULTS ? CHAIN : 0;
     if (w.unit == 1) /* zeros fill the last piece */
         w.cut = (w.terms + CHAIN - 1) / CHAIN * CHAIN;
-    w.cut = pieces_of(dev, &w) == 1 ? 0 : w.cut / pieces_of(dev, &w);
-    return w.cut;
+    n = pieces_of(dev, &w);
+    return n == 1 ? 0 : w.cut / n;
 }
 
 static sd_dtype sum_of(const hlo_inst *in)

@@ -56,11 +56,9 @@ static bool has_wide_tiles(const plan_kernel *k, const plan_blocks *b,
 {
     double m = (double)plan_extent(k, plan_block_rows(b)),
            n = (double)plan_extent(k, plan_block_columns(b));
-    const int side = 2 * WIDE_LEAST;
 
-    return m >= side && n >= WIDE_LEAST &&
-           m * n * plan_points(k, b->rest) >=
-               (double)side * side * dev->units / 2;
+    return m >= 2 * WIDE_LEAST && n >= WIDE_LEAST &&
+           plan_fills_wide(m * n * plan_points(k, b->rest), dev);
 }
 
 static void choose_engine(const plan_kernel *k, plan_blocks *b,

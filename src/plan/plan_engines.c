@@ -91,9 +91,7 @@ static const hlo_prec *precision_of(const hlo_inst *in)
     return in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
 }
 
-/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
- * multiplied with tf32's digits (ADR 33). */
-static bool may_round(const hlo_inst *in)
+bool plan_may_round(const hlo_inst *in)
 {
     const hlo_prec *prec = precision_of(in);
 
@@ -112,5 +110,5 @@ bool plan_asks_for(const plan_node *c, sd_dtype t)
     return sd_dtype_kind(t) != SD_K_FLOAT ||
            (c->in->arg[0]->shape->dtype == t &&
             c->in->arg[1]->shape->dtype == t &&
-            (t != SD_F32 || may_round(c->in)));
+            (t != SD_F32 || plan_may_round(c->in)));
 }

@@ -95,6 +95,7 @@ void plan_turn_twice(const plan_mem *pm, const hlo_inst *in, thunk *loop);
 int plan_addend_of(const hlo_inst *in);
 storage *plan_output_at(const plan_mem *pm, int64_t i);
 sd_status plan_steps(plan_mem *pm);
+bool plan_is_no_step(hlo_op op); /* names what is there, or moves nothing */
 /* Of one of the three steps of a sum in shares, which may run beside kernels:
  * the last, which gathers it; else NULL.  Two of them, all-to-all and kernel,
  * have no reader but the next (plan_beside.c). */

@@ -242,23 +242,13 @@ static void copy_conv(hlo_inst *in, const device_desc *dev, bool all)
 
 /* ---- which products ---- */
 
-static bool may_round(const hlo_inst *in, sd_dtype t)
-{
-    const hlo_prec *prec =
-        in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
-
-    return t != SD_F32 ||
-           (prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST);
-}
-
 /* Those that fill half of the units with large tiles. */
 bool plan_is_for_wide(const hlo_inst *in, const device_desc *dev)
 {
-    enum { TILE = 128 * 128 };
     sd_dtype t = in->arg[0]->shape->dtype;
 
-    if (in->arg[1]->shape->dtype != t || !may_round(in, t) ||
-        sd_shape_count(in->shape) < (int64_t)TILE * (dev->units / 2))
+    if (in->arg[1]->shape->dtype != t || (t == SD_F32 && !plan_may_round(in)) ||
+        !plan_fills_wide((double)sd_shape_count(in->shape), dev))
         return false;
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++) {
         const plan_engine_info *e = &plan_engine_table[i];

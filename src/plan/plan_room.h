@@ -241,6 +241,14 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
 const plan_node *plan_narrow(const plan_node *n, sd_dtype t);
 const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n);
 bool plan_asks_for(const plan_node *c, sd_dtype t);
+/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
+ * multiplied with tf32's digits (ADR 33). */
+bool plan_may_round(const hlo_inst *in);
+/* Have so many sums a wide engine's tile for half of all units? */
+static inline bool plan_fills_wide(double sums, const device_desc *dev)
+{
+    return sums >= 128.0 * 128 * dev->units / 2;
+}
 bool plan_is_trimmed(const plan_node *c, const plan_node *n);
 static inline bool plan_has_matrices(const plan_blocks *b)
 {

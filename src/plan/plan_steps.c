@@ -358,6 +358,24 @@ static thunk foreign_step(stepper *s, const hlo_inst *in)
     return t;
 }
 
+bool plan_is_no_step(hlo_op op)
+{
+    switch (op) {
+    case HLO_SEND_DONE:
+    case HLO_RECV_DONE:
+    case HLO_PARAMETER:
+    case HLO_CONSTANT:
+    case HLO_TUPLE:
+    case HLO_GET_TUPLE_ELEMENT:
+    case HLO_RESHAPE:
+    case HLO_BITCAST:
+    case HLO_OPT_BARRIER:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static bool is_nothing(const hlo_inst *in)
 {
     const plan_home *p = home_of(in);
@@ -414,20 +432,9 @@ static sd_status make_step(stepper *s, const hlo_inst *in, thunk *t, bool *made)
     case HLO_RECV:
         *t = host_step(s, THUNK_RECV, in);
         return NULL;
-    case HLO_SEND_DONE:
-    case HLO_RECV_DONE:
-    case HLO_PARAMETER:
-    case HLO_CONSTANT:
-    case HLO_TUPLE:
-    case HLO_GET_TUPLE_ELEMENT:
-    case HLO_RESHAPE:
-    case HLO_BITCAST:
-    case HLO_OPT_BARRIER:
-        *made = false;
-        return NULL;
     default:
         *made = false;
-        if (is_nothing(in) || plan_is_peers(in))
+        if (plan_is_no_step(in->op) || is_nothing(in) || plan_is_peers(in))
             return NULL;
         return sd_error(SD_UNIMPLEMENTED, "%s", hlo_describe(s->pm->m, in));
     }

@@ -29,17 +29,8 @@ static bool is_plain(const hlo_inst *in)
         return !in->narg || !plan_is_peers(in->arg[0]);
     case HLO_CUSTOM_CALL:
         return in->u.custom->lib != NULL;
-    case HLO_COPY:
-    case HLO_PARAMETER:
-    case HLO_CONSTANT:
-    case HLO_TUPLE:
-    case HLO_GET_TUPLE_ELEMENT:
-    case HLO_RESHAPE:
-    case HLO_BITCAST:
-    case HLO_OPT_BARRIER:
-        return true;
     default:
-        return false;
+        return in->op == HLO_COPY || plan_is_no_step(in->op);
     }
 }
 

@@ -116,28 +116,7 @@ typedef struct {
     int sum;
     bool lower, second, deep_y;
 } emit_parts;
-/* What kernels of attention have beside products (target_ptx_attend.c). */
-typedef struct {
-    LLVMValueRef x, y; /* where operands begin in local memory; x NULL: */
-    LLVMValueRef *word; /* x is in these, EMIT_PIECES an instruction */
-    int columns, times; /* of the product; instructions, one after the other */
-} emit_turn_product;
-typedef struct {
-    /* n scores of an item are the engine's own, until they are taken. */
-    void (*open)(emit *e, int n);
-    void (*take)(emit *e, LLVMValueRef *out, int n);
-    /* Begin: scores = x * y, both along K; sums + x * y, y across it. */
-    void (*score)(emit *e, const emit_turn_product *p);
-    void (*sum)(emit *e, const emit_turn_product *p);
-    /* Waits for all products, not before v is known, of which the item's word
-     * of local memory at p is told. */
-    void (*wait_behind)(emit *e, LLVMValueRef p, LLVMValueRef v);
-    /* An item's n sums times by[0], of its first row, or by[1]. */
-    void (*scale)(emit *e, LLVMValueRef *by, int n);
-    LLVMValueRef (*exp2)(emit *e, LLVMValueRef x); /* of an f32, to 2 ulp */
-    LLVMValueRef (*pack)(emit *e, sd_dtype t, LLVMValueRef lo, LLVMValueRef hi);
-    LLVMValueRef (*any)(emit *e, LLVMValueRef c); /* a barrier: of all items */
-} emit_attend_abi;
+typedef struct emit_attend_abi emit_attend_abi; /* emit_attend.h */
 typedef struct {
     unsigned kernel_cc;   /* calling convention of a kernel */
     unsigned function_cc; /* of a function that a kernel calls */
@@ -639,6 +618,8 @@ void emit_body(emit *e, const plan_body *body, const emit_value *arg,
 
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how);
 void emit_reduce_step(emit *e, emit_reduction *r, int copy);
+/* emit_identity.c; false: n has none. */
+bool emit_identity(emit *e, const plan_node *n, emit_value *out);
 /* A sum that was made without: but for its initial value it is x. */
 void emit_reduce_give(emit *e, const plan_node *n, int copy, emit_value x);
 void emit_reduce_hand_on(emit *e, emit_reduction *r, bool put);

@@ -5,9 +5,12 @@
  *   read q, and the first blocks of k and v
  *   multiply with the first block of keys; take its scores
  *   for each block but the last:
- *       wait for its values and the next block's keys; begin to copy those
- * after begin the next block's scores begin to add the product of its weights
- * with its values take the next block's scores; wait for the sums; scale them
+ *       wait for its values and the next block's keys
+ *       begin to copy those after
+ *       begin the next block's scores
+ *       begin to add the product of its weights with its values
+ *       take the next block's scores
+ *       wait for the sums; scale them
  *   add the last block's; divide the sums by the rows' sums of exponentials
  *
  * Taking scores is masking them, finding the rows' largest so far, and
@@ -17,7 +20,7 @@
  * the operands' type for the product, as weights are. */
 #include <math.h>
 
-#include "emit.h"
+#include "emit_attend.h"
 
 enum {
     HALVES = 2, /* rows of an item, */

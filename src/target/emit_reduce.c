@@ -25,64 +25,6 @@ const plan_node *emit_reduction_node(const emit_reduction *r)
     return r->n;
 }
 
-static bool real_identity(emit *e, int op, sd_dtype t, LLVMValueRef *out)
-{
-    LLVMTypeRef type = emit_type(e, t);
-    bool f = sd_is_float(t), s = sd_is_signed(t);
-    int bits = sd_dtype_table[t].bits;
-    uint64_t top = (uint64_t)1 << (bits - 1);
-    uint64_t all = top | (top - 1), bytes;
-    double inf = __builtin_inf();
-
-    bytes = s && bits < 8 ? ~(top - 1) & 0xff : top; /* the least, in i8 */
-    switch (op) {
-    case HLO_ADD:
-        *out = f ? LLVMConstReal(type, -0.0) : LLVMConstInt(type, 0, 0);
-        return true;
-    case HLO_MULTIPLY:
-        *out = f ? LLVMConstReal(type, 1.0) : LLVMConstInt(type, 1, 0);
-        return true;
-    case HLO_MAXIMUM:
-        *out = f ? LLVMConstReal(type, -inf)
-                 : LLVMConstInt(type, s ? bytes : 0, 0);
-        return true;
-    case HLO_MINIMUM:
-        *out = f ? LLVMConstReal(type, inf)
-                 : LLVMConstInt(type, s ? top - 1 : all, 0);
-        return true;
-    case HLO_OR:
-    case HLO_XOR:
-        *out = LLVMConstInt(type, 0, 0);
-        return !f;
-    case HLO_AND:
-        *out = LLVMConstInt(type, s && bits < 8 ? 0xff : all, 0);
-        return !f;
-    default:
-        return false;
-    }
-}
-
-static bool body_identity(emit *e, const plan_body *body, sd_dtype t,
-                          emit_value *out)
-{
-    out->im = NULL;
-    if (body->op < 0 || body->nroot != 1 || emit_is_narrow_float(t))
-        return false;
-    if (!sd_is_complex(t))
-        return real_identity(e, body->op, t, &out->re);
-    if (body->op != HLO_ADD)
-        return false;
-    real_identity(e, HLO_ADD, sd_dtype_part(t), &out->re);
-    out->im = out->re;
-    return true;
-}
-
-static bool has_identity(emit *e, const plan_node *n, emit_value *out)
-{
-    return n->kind == PN_REDUCE && n->nout == 1 &&
-           body_identity(e, n->body, n->arg[0]->dtype, out);
-}
-
 /* ---- accumulators ---- */
 
 static LLVMValueRef acc_place(emit *e, emit_reduction *r, LLVMTypeRef t,
@@ -125,7 +67,7 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
     emit_value v = {LLVMConstNull(r->type[o]), NULL};
 
     if (r->identity) /* a CONTRACT starts at 0 */
-        body_identity(e, r->n->body, r->n->arg[o]->dtype, &v);
+        emit_identity(e, r->n, &v);
     else if (sd_is_complex(r->n->arg[o]->dtype))
         v.im = v.re;
     for (int q = 0; q < vectors(r); q++) {
@@ -181,7 +123,7 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
                  : how;
     r->lanes = SD_MAX(n->order.lanes, 1);
     r->width = width_of(e, n, how, r->lanes);
-    r->identity = has_identity(e, n, &unused);
+    r->identity = emit_identity(e, n, &unused);
     r->keep = n->varies;
     if ((how == PLAN_LANES_COPIES && (!e->gpu || r->lanes > 1)) ||
         how == PLAN_LANES_VECTOR)
@@ -659,7 +601,7 @@ static void join_initial(emit *e, const plan_node *n, int c, emit_value *x,
 
         init[o] = emit_node_value(e, a, emit_canon(e, c, a->varies));
     }
-    if (!has_identity(e, n, &id))
+    if (!emit_identity(e, n, &id))
         id = (emit_value){NULL, NULL};
     if (x &&
         ((id.re == init[0].re && id.im == init[0].im) || starts_with_one(n)))

@@ -315,7 +315,8 @@ static void open_sums(emit *e, LLVMTypeRef t, int n)
     sd_buf_finish(&text);
 }
 
-static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
+void target_ptx_take(emit *e, const char *name, LLVMTypeRef t,
+                     LLVMValueRef *out, int n)
 {
     LLVMTypeRef *all = sd_arena_array(e->a, LLVMTypeRef, n);
     sd_buf text = {0}, how = {0};
@@ -323,7 +324,7 @@ static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
 
     for (int i = 0; i < n; i++) {
         all[i] = t;
-        sd_buf_fmt(&text, "mov.%s $%d, sum%d; ", kind_of(e, t), i, i);
+        sd_buf_fmt(&text, "mov.%s $%d, %s%d; ", kind_of(e, t), i, name, i);
         sd_buf_fmt(&how, "=%c,", t == e->f32 ? 'f' : 'r');
     }
     sd_buf_u8(&text, 0);
@@ -335,6 +336,11 @@ static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
         out[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
     sd_buf_finish(&text);
     sd_buf_finish(&how);
+}
+
+static void take_sums(emit *e, LLVMTypeRef t, LLVMValueRef *out, int n)
+{
+    target_ptx_take(e, "sum", t, out, n);
 }
 
 static void open_factors(emit *e, int n)

@@ -2,6 +2,7 @@
  * own (target_ptx.c says why), and what lies between them. */
 #include <stdio.h>
 
+#include "emit_attend.h"
 #include "target_room.h"
 
 static void put(emit *e, sd_buf *text, const char *how, LLVMValueRef *arg,
@@ -22,24 +23,7 @@ static void open_scores(emit *e, int n)
 
 static void take_scores(emit *e, LLVMValueRef *out, int n)
 {
-    LLVMTypeRef *all = sd_arena_array(e->a, LLVMTypeRef, n);
-    sd_buf text = {0}, how = {0};
-    LLVMValueRef v;
-
-    for (int i = 0; i < n; i++) {
-        all[i] = e->f32;
-        sd_buf_fmt(&text, "mov.f32 $%d, score%d; ", i, i);
-        sd_buf_str(&how, "=f,");
-    }
-    sd_buf_u8(&text, 0);
-    sd_buf_fmt(&how, "~{memory}%c", 0);
-    v = target_ptx_text(e, text.at, how.at,
-                        LLVMStructTypeInContext(e->cx, all, (unsigned)n, false),
-                        NULL, 0);
-    for (int i = 0; i < n; i++)
-        out[i] = LLVMBuildExtractValue(e->b, v, (unsigned)i, "");
-    sd_buf_finish(&text);
-    sd_buf_finish(&how);
+    target_ptx_take(e, "score", e->f32, out, n);
 }
 
 enum {

@@ -73,6 +73,9 @@ void target_cut_writes(LLVMModuleRef m, LLVMContextRef cx);
 enum { PTX_ARGS = 34 };
 LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
                              LLVMTypeRef out, LLVMValueRef *arg, unsigned narg);
+/* What registers name0, name1, .. of the text's own, of type t, have. */
+void target_ptx_take(emit *e, const char *name, LLVMTypeRef t,
+                     LLVMValueRef *out, int n);
 extern const emit_attend_abi target_ptx_attend; /* target_ptx_attend.c */
 
 extern const target_ops target_x86, target_spirv, target_ptx;

@@ -27,7 +27,8 @@ say "tests on an OpenCL device, and the soak, in the release build"
 log=$(ninja -C build/release) || { echo "$log"; exit 1; }
 VIRTUAL_ENV=$PWD/.venv meson test -C build/release --no-rebuild \
     --print-errorlogs "xpu cl" "cl overlap" "target run cl" "ir alone cl" \
-    "engines pvc cl" "engines dg2-g10 cl" "random cases cl" "random rows cl" "random cl"
+    "engines pvc cl" "engines dg2-g10 cl" "random cases cl" "random rows cl" "random cl" \
+    "random apart chosen in loop cl"
 SUNDOG_DEVICE=host build/release/tests/unit/soak 2000 1000000
 say "JAX end to end"
 # In two halves: most tests keep one core busy.

@@ -255,8 +255,9 @@ static void mask_first(LLVMBuilderRef b, LLVMValueRef zext)
     LLVMInstructionEraseFromParent(zext);
 }
 
-/* -1 that no compiler knows: our launches have one dimension. */
-static LLVMValueRef ones(LLVMBuilderRef b, LLVMTypeRef t, LLVMModuleRef m)
+/* A number that no compiler knows: our launches have one dimension. */
+static LLVMValueRef hidden(LLVMBuilderRef b, LLVMModuleRef m, LLVMTypeRef t,
+                           int64_t number)
 {
     static const char name[] = "_Z12get_work_dimv";
     LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetModuleContext(m));
@@ -270,7 +271,8 @@ static LLVMValueRef ones(LLVMBuilderRef b, LLVMTypeRef t, LLVMModuleRef m)
     v = LLVMBuildCall2(b, type, f, NULL, 0, "");
     LLVMSetInstructionCallConv(v, LLVMSPIRFUNCCallConv);
     v = LLVMBuildIntCast2(b, v, t, false, "");
-    return LLVMBuildSub(b, v, LLVMConstInt(t, 2, false), "");
+    return LLVMBuildAdd(b, v, LLVMConstInt(t, (uint64_t)(number - 1), true),
+                        "");
 }
 
 /* DEVICE_QUIRK_ONES_IN_MASK: -1 under ~ and before a minus. */
@@ -284,7 +286,32 @@ static void hide_ones(LLVMBuilderRef b, LLVMModuleRef m, LLVMValueRef in)
         LLVMGetOperand(in, at) != LLVMConstAllOnes(t))
         return;
     LLVMPositionBuilderBefore(b, in);
-    LLVMSetOperand(in, at, ones(b, t, m));
+    LLVMSetOperand(in, at, hidden(b, m, t, -1));
+}
+
+/* DEVICE_QUIRK_CHOSEN_IN_LOOP: the turns of a loop that chooses what `phi` is
+ * in the next turn. */
+static void hide_turns(LLVMBuilderRef b, LLVMModuleRef m, LLVMValueRef phi)
+{
+    for (unsigned i = 0; i < LLVMCountIncoming(phi); i++) {
+        LLVMValueRef end =
+            LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(phi, i));
+        LLVMValueRef test, last;
+
+        if (!LLVMIsASelectInst(LLVMGetIncomingValue(phi, i)) ||
+            !LLVMIsABranchInst(end) || !LLVMIsConditional(end))
+            continue;
+        test = LLVMGetCondition(end);
+        if (!LLVMIsAICmpInst(test))
+            continue;
+        last = LLVMGetOperand(test, 1);
+        if (!LLVMIsAConstantInt(last))
+            continue;
+        LLVMPositionBuilderBefore(b, test);
+        LLVMSetOperand(
+            test, 1,
+            hidden(b, m, LLVMTypeOf(last), LLVMConstIntGetSExtValue(last)));
+    }
 }
 
 static void repair_one(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
@@ -297,6 +324,9 @@ static void repair_one(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
     else if ((op == LLVMXor || op == LLVMSub) &&
              device_has_quirk(dev, DEVICE_QUIRK_ONES_IN_MASK))
         hide_ones(b, m, in);
+    else if (LLVMIsAPHINode(in) &&
+             device_has_quirk(dev, DEVICE_QUIRK_CHOSEN_IN_LOOP))
+        hide_turns(b, m, in);
 }
 
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)

@@ -159,11 +159,13 @@ static plan_part sort_pieces(const plan_parts *p, int from, int64_t n,
     k->sort->keep = keep;
     k->sort->step = PLAN_SORT_TILES;
     k->sort->piece = p->piece;
+    k->flops = (double)(s->rows * n) * s->nop;
+    if (plan_sort_in_items(k, p->piece, p->dev))
+        return (plan_part){k, arg};
     k->sort->scratch = plan_sort_bytes(k->sort, false);
     k->tiles = s->rows * count_pieces(p, n);
     k->group = k->items = plan_sort_group(p->piece, p->dev);
     plan_add_work(k, k->sort->scratch);
-    k->flops = (double)(s->rows * n) * s->nop;
     return (plan_part){k, arg};
 }
 
@@ -182,11 +184,13 @@ static plan_part sort_rest(const plan_parts *p, int from, int64_t n)
         a.bytes = plan_part_bytes(s, s->out[i], s->keep);
         plan_part_slot(k, arg, s->nop + i, a, s->type[s->out[i]], PLAN_WRITE);
     }
+    k->flops = (double)(s->rows * n) * s->nop;
+    if (plan_sort_in_items(k, n, p->dev))
+        return (plan_part){k, arg};
     k->sort->scratch = plan_sort_bytes(k->sort, false);
     k->tiles = s->rows;
     k->group = k->items = plan_sort_group(n, p->dev);
     plan_add_work(k, k->sort->scratch);
-    k->flops = (double)(s->rows * n) * s->nop;
     return (plan_part){k, arg};
 }
 

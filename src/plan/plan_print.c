@@ -413,6 +413,8 @@ static void print_sort(sd_buf *b, const plan_sort *s)
         sd_buf_fmt(b, " pieces of %" PRId64, s->piece);
     if (s->each)
         sd_buf_fmt(b, " %d an item", s->each);
+    if (plan_sort_has_items(s))
+        sd_buf_fmt(b, ", %d items a row", s->team);
     if (s->bits)
         sd_buf_fmt(b, " digits of %d bits, counted by %d items", s->bits,
                    s->team);

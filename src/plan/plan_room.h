@@ -381,6 +381,9 @@ sd_status plan_tile_filled(plan_kernel **k, hlo_inst **fusion,
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
 /* Items of a group that sorts n elements. */
 int plan_sort_group(int64_t n, const device_desc *dev);
+/* A row, or a piece, of up to n elements in the registers of a team of items;
+ * false: they are too many, or their order is none of numbers. */
+bool plan_sort_in_items(plan_kernel *k, int64_t n, const device_desc *dev);
 
 /* The sort becomes a fusion, with the slices of its results (plan_fuse_sort.c).
  */

@@ -51,11 +51,14 @@ typedef struct { /* a kernel that sorts: rows x n, `inner` between elements */
                                so many; 1: one by one */
     plan_sort_step step;
     int64_t piece;          /* TILES, COUNT, SUM, MOVE */
-    int each;               /* MERGE, COUNT, SUM, MOVE */
+    int each;               /* MERGE, COUNT, SUM, MOVE; ROWS and TILES of a GPU:
+                               elements that an item has in registers, 0 where
+                               none has and all are merged one by one */
     int64_t inner_out;      /* MOVE: between elements of the results */
     int bits;               /* of a digit */
     int team;               /* COUNT, MOVE: neighbouring items that have a
-                               counter of each digit in common: they vote */
+                               counter of each digit in common: they vote.
+                               ROWS, TILES with `each`: the items of a row */
 } plan_sort;
 
 /* The work space of a row that the host sorts by keys: items, which are a code
@@ -82,14 +85,40 @@ typedef struct {
     size_t bytes;
 } plan_digit_areas;
 
+/* The local memory of a group whose items have elements in registers: codes,
+ * numbers behind them where they do not fit into their lower bits; later operands
+ * one after the other.  After each `line` elements is room for one. */
+typedef struct {
+    int code_bytes, number_bits;
+    int number_bytes;    /* 0: they are in the codes */
+    int64_t line;
+    size_t numbers;      /* offset */
+    size_t bytes;
+} plan_item_areas;
+
 /* ---- ask ---- */
 
+enum {
+    PLAN_SORT_GROUP = 128, /* items that rows of few share */
+    PLAN_BANKS_BYTES = 128 /* of all banks of local memory */
+};
+static inline int plan_sort_abreast(const plan_sort *s) /* rows of a group */
+{
+    return s->step == PLAN_SORT_ROWS && s->team && s->team < PLAN_SORT_GROUP
+               ? PLAN_SORT_GROUP / s->team
+               : 1;
+}
+void plan_item_place(const plan_sort *s, plan_item_areas *out);
 void plan_sort_place(const plan_sort *s, plan_sort_areas *out);
 void plan_digit_place(const plan_sort *s, plan_digit_areas *out);
 static inline bool plan_sort_has_digits(const plan_sort *s)
 {
     return s->step == PLAN_SORT_COUNT || s->step == PLAN_SORT_SUM ||
            s->step == PLAN_SORT_MOVE;
+}
+static inline bool plan_sort_has_items(const plan_sort *s)
+{
+    return (s->step == PLAN_SORT_ROWS || s->step == PLAN_SORT_TILES) && s->each;
 }
 static inline int64_t plan_sort_pieces(const plan_sort *s) /* of a row */
 {

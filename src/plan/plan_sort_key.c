@@ -9,7 +9,11 @@
  * element. */
 #include "plan_room.h"
 
-enum { MOST_STEPS = 10000 }; /* of the search: a comparator may be any graph */
+enum {
+    MOST_STEPS = 10000, /* of the search: a comparator may be any graph */
+    EACH = 8,           /* elements that an item has in registers */
+    MOST_TEAM = 1024
+};
 
 typedef struct { /* a number that the comparator orders by */
     plan_node *x; /* a function of its even parameters */
@@ -265,16 +269,76 @@ void plan_digit_place(const plan_sort *s, plan_digit_areas *out)
     out->bytes = at;
 }
 
+void plan_item_place(const plan_sort *s, plan_item_areas *out)
+{
+    int64_t all = (int64_t)s->each * s->team, n = all * plan_sort_abreast(s);
+    size_t at = 0, wide = 0;
+    int bits = 0;
+
+    while ((all - 1) >> bits)
+        bits++;
+    *out = (plan_item_areas){.number_bits = bits};
+    out->code_bytes = s->code_bits + bits <= 32 ? 4 : 8;
+    out->number_bytes = s->code_bits + bits <= 64 ? 0 : 4;
+    out->line = PLAN_BANKS_BYTES / out->code_bytes;
+    take(&at, n + n / out->line, (size_t)out->code_bytes);
+    out->numbers = take(&at, n + n / out->line, (size_t)out->number_bytes);
+    for (int i = 0; i < s->nop; i++)
+        wide = SD_MAX(wide, sd_dtype_bytes(s->type[i]));
+    out->bytes = SD_MAX(at, plan_whole_lines((size_t)n * wide));
+}
+
+/* Of a team of up to a sub-group whole groups are made. */
+static int team_of(int64_t n, int each)
+{
+    int team = 1;
+
+    while (team < 32 && (int64_t)team * each < n)
+        team *= 2;
+    if ((int64_t)team * each >= n)
+        return team;
+    return (int)((n + (int64_t)32 * each - 1) / ((int64_t)32 * each)) * 32;
+}
+
+bool plan_sort_in_items(plan_kernel *k, int64_t n, const device_desc *dev)
+{
+    plan_sort *s = k->sort, was = *s;
+    int64_t tiles;
+    int abreast;
+
+    if (!s->keys || !dev->access || n > (int64_t)EACH * MOST_TEAM)
+        return false;
+    s->each = (int)SD_MIN(n, EACH);
+    s->team = team_of(n, s->each);
+    s->scratch = plan_sort_bytes(s, false);
+    if (s->scratch > SD_MAX(dev->local_bytes, dev->local_most / 2)) {
+        *s = was;
+        return false;
+    }
+    abreast = plan_sort_abreast(s);
+    tiles = s->step == PLAN_SORT_TILES ? s->rows * plan_sort_pieces(s)
+                                       : (s->rows + abreast - 1) / abreast;
+    k->tiles = tiles;
+    k->group = k->items = s->team * abreast;
+    plan_add_work(k, s->scratch);
+    return true;
+}
+
 /* Merging takes turns between two buffers; the result may be one of them. */
 size_t plan_sort_bytes(const plan_sort *s, bool host)
 {
     plan_digit_areas digit;
+    plan_item_areas item;
     plan_sort_areas at;
     size_t each = 0;
 
     if (host && s->keys) {
         plan_sort_place(s, &at);
         return at.bytes;
+    }
+    if (plan_sort_has_items(s)) {
+        plan_item_place(s, &item);
+        return item.bytes;
     }
     for (int i = 0; i < s->nop; i++)
         each += sd_dtype_bytes(s->type[i]);

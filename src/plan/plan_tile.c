@@ -322,7 +322,7 @@ static void tile_sort(plan_kernel *k, const device_desc *dev)
     s->lanes = s->inner == 1 && s->n >= dev->lanes ? dev->lanes : 1;
     s->scratch = plan_sort_bytes(s, dev->kind == DEVICE_HOST);
     if (dev->kind != DEVICE_HOST) {
-        if (plan_sort_in_parts(k, dev))
+        if (plan_sort_in_items(k, s->n, dev) || plan_sort_in_parts(k, dev))
             return;
         k->group = k->items = plan_sort_group(s->n, dev);
     }

@@ -54,6 +54,18 @@ static bool has_shape(const plan_kernel *k, const plan_sort *s)
             (s->inner_out > 0 && s->rows % s->inner_out == 0));
 }
 
+/* Runs of what items hold have a length that is a power of two. */
+static bool has_team(const plan_kernel *k, const plan_sort *s,
+                     const device_desc *dev)
+{
+    int64_t n = s->step == PLAN_SORT_TILES ? s->piece : s->n;
+
+    return dev->kind != DEVICE_HOST && s->keys && s->team > 0 &&
+           (s->team == 1 || (s->each & (s->each - 1)) == 0) &&
+           n <= (int64_t)s->each * s->team &&
+           k->group == s->team * plan_sort_abreast(s);
+}
+
 /* Which tiles there are follows from the step; pieces and merges are a GPU's.
  */
 static sd_status check_step(const plan_kernel *k, const plan_sort *s,
@@ -65,6 +77,8 @@ static sd_status check_step(const plan_kernel *k, const plan_sort *s,
         return plan_bad(k, NULL, "a part of a sort on the host");
     if (s->step == PLAN_SORT_TILES)
         tiles *= quotient_up(s->n, s->piece);
+    if (plan_sort_has_items(s))
+        tiles = quotient_up(tiles, plan_sort_abreast(s));
     if (s->step == PLAN_SORT_MERGE) {
         tiles *= quotient_up(s->keep, (int64_t)k->group * s->each);
         if (!has_slot(k, s->first_out + s->nout, SD_S64, 1))
@@ -95,6 +109,8 @@ sd_status plan_verify_sort(const plan_kernel *k, const device_desc *dev)
     if ((s->step == PLAN_SORT_TILES && s->piece < 1) ||
         (s->step == PLAN_SORT_MERGE && s->each < 1))
         return plan_bad(k, NULL, "a part of a sort that does nothing");
+    if (plan_sort_has_items(s) && !has_team(k, s, dev))
+        return plan_bad(k, NULL, "a row that its items do not hold");
     if (plan_sort_has_digits(s) && !has_shape(k, s))
         return plan_bad(k, NULL, "digits that a group cannot count");
     st = check_operands(k, s);

@@ -454,6 +454,10 @@ void emit_sort(emit *e)
         return;
     }
     s.full = sort->step == PLAN_SORT_ROWS && plan_sort_is_full(sort);
+    if (plan_sort_has_items(sort)) {
+        emit_sort_items(e);
+        return;
+    }
     if (sort->step == PLAN_SORT_TILES) {
         one_piece(&s, e->first);
         return;

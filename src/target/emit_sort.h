@@ -30,6 +30,7 @@ emit_item emit_sort_choose(emit_sorter *s, LLVMValueRef c, emit_item x,
 LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y);
 
 void emit_merge(emit *e); /* emit_merge.c */
+void emit_sort_items(emit *e); /* emit_sort_items.c */
 void emit_digits(emit *e); /* emit_digits.c: to count, sum or move */
 
 #endif

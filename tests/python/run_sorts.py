@@ -1,5 +1,6 @@
 """Long sorts and scatters on a device against numpy, bit by bit: every width, stable,
-both directions, NaN and -0, several operands and keys, rows, columns, few of many.
+both directions, NaN and -0, several operands and keys, rows, columns, few of many, and
+many rows, of 1 element to 9,000.
 
 usage: run_sorts.py [--only REGEX] [--elements N]     SUNDOG_DEVICE says where
 
@@ -78,6 +79,29 @@ def cases(n):
     yield ("set", lambda v, i: v.at[i].set(jnp.arange(len(i), dtype="f4")), last, [v, np.abs(i[:n // 2])])
 
 
+ROWS = (1, 2, 3, 7, 8, 9, 63, 64, 100, 255, 257, 768, 1000, 2048, 2049, 4100, 8192, 9000)
+
+
+def rows(n):
+    """Many rows, shorter than what a group of work items holds and longer."""
+    rng = np.random.default_rng(1)
+    for m in ROWS:
+        r = max(3, min(n // m, 1000) | 1)
+        x, z = numbers(rng, "float32", r * m).reshape(r, m), rng.integers(-9, 9, (r, m), dtype=np.int32)
+        k = max(1, m // 3)
+        yield f"rows of {m}", lambda x: jnp.sort(x, 1), lambda x: by(order(x), x), [x]
+        yield f"argsort rows of {m}", lambda z: jnp.argsort(z, 1), lambda z: order(z), [z]
+        yield (f"argsort rows of {m} float16", lambda x: jnp.argsort(x, 1), lambda x: order(x),
+               [x.astype(np.float16)])
+        yield (f"two keys rows of {m}", lambda x, z, y: lax.sort((z, x, y), num_keys=2),
+               lambda x, z, y: by(np.stack([np.lexsort(p) for p in zip(x, z)]), z, x, y),
+               [np.nan_to_num(x) + 0, z, (x + 1j * z).astype(np.complex64)])
+        yield (f"wide rows of {m}", lambda z: lax.sort((z, z + 1), num_keys=1), lambda z: by(order(z), z, z + 1),
+               [z.astype(np.int64) << 40])
+        yield (f"few of rows of {m}", lambda z, k=k: lax.top_k(z, k),
+               lambda z, k=k: (by(order(-z), z)[0][:, :k], order(-z)[:, :k]), [z])
+
+
 def same(x, y):
     x, y = np.asarray(x), np.asarray(y)
     if x.dtype.kind == "i" and y.dtype.kind == "i":
@@ -92,7 +116,7 @@ def main():
     a = p.parse_args()
     jax.config.update("jax_enable_x64", True)
     right = count = 0
-    for name, f, want, args in cases(a.elements):
+    for name, f, want, args in (*cases(a.elements), *rows(a.elements)):
         if not re.search(a.only, name):
             continue
         got, expected = jax.tree.leaves(jax.jit(f)(*args)), jax.tree.leaves(want(*args))

@@ -15,6 +15,13 @@ static const char merged[] =
     "ENTRY e { x = f32[4096] parameter(0) "
     "ROOT y = f32[4096] sort(x), dimensions={0}, to_apply=less }";
 
+/* A row that items hold. */
+static const char held[] =
+    "HloModule m\nless { a = f32[] parameter(0) b = f32[] parameter(1) "
+    "ROOT c = pred[] compare(a, b), direction=LT, type=TOTALORDER }\n"
+    "ENTRY e { x = f32[9,600] parameter(0) "
+    "ROOT y = f32[9,600] sort(x), dimensions={1}, to_apply=less }";
+
 #define SCATTER(t) \
     "HloModule m\nadd { a = " t "[] parameter(0) b = " t "[] parameter(1) " \
     "ROOT c = " t "[] add(a, b) }\n" \
@@ -112,6 +119,27 @@ static void results_by_threes(plan *p)
     k->tiles = (k->sort->keep + group - 1) / group;
 }
 
+static void too_few_items(plan *p)
+{
+    sort_of(p, PLAN_SORT_ROWS)->team /= 2;
+}
+
+static void elevens_an_item(plan *p)
+{
+    sort_of(p, PLAN_SORT_ROWS)->each = 11;
+}
+
+static void items_without_codes(plan *p)
+{
+    sort_of(p, PLAN_SORT_ROWS)->keys = NULL;
+}
+
+static void a_row_too_many(plan *p)
+{
+    for (int i = 0; i < p->nkernel; i++)
+        p->kernel[i]->tiles++;
+}
+
 static plan_runs *runs_of(const plan *p)
 {
     for (int i = 0; i < p->nkernel; i++)
@@ -189,6 +217,10 @@ static void broken_sorts_and_scatters_are_refused(void **state)
         {merged, "tiles of a sort are miscounted", a_merge_too_many},
         {merged, "a sort without the work space it needs", no_work_space},
         {merged, "items that share a run's end", results_by_threes},
+        {held, "a row that its items do not hold", too_few_items},
+        {held, "a row that its items do not hold", elevens_an_item},
+        {held, "a row that its items do not hold", items_without_codes},
+        {held, "tiles of a sort are miscounted", a_row_too_many},
         {scattered, "runs along an axis that is not the updates'",
          runs_along_axis_99},
         {scattered, "runs without a list of the updates", keys_for_updates},

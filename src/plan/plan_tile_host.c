@@ -425,6 +425,12 @@ static int lane_of_matrices(const plan_kernel *k, const device_desc *dev)
  * 2,048 lines of 1,000 1.9 ms and 1.2, with AVX-512). */
 enum { SCAN_LANES = 8 };
 
+static void take_whole(plan_kernel *k)
+{
+    for (int a = 0; a < k->nouter; a++)
+        plan_cut_axis(&k->axis[a], k->axis[a].extent);
+}
+
 void plan_tile_host(plan_kernel *k, const device_desc *dev)
 {
     const plan_node *scatter = plan_scatter_of(k);
@@ -453,6 +459,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
         plan_cut_axis(&k->axis[0], 1);
     else
         tile_points(k, lane, dev);
+    if (scatter && scatter->narg > 1 && !plan_tiles_own_places(k))
+        take_whole(k); /* none has places that it could fill alone */
     plan_unroll_rows(k, lane, dev);
     if (k->axis[lane].outer)
         plan_park_across(k, lane, dev->cache_bytes / 4);

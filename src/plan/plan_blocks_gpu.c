@@ -19,6 +19,7 @@ enum {
     ACCESS = 16, /* bytes of a row's alignment, and of its padding */
     ROUND_BYTES = 32 << 10,
     LARGE_FILE = 1024, /* bytes of registers of an item */
+    MOST_BAND = 16,     /* tiles */
     FEW_SUMS = 16 * 32, /* of a sub-group */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
     WIDE_LEAST = 64, /* columns of a tile */
@@ -464,6 +465,27 @@ static bool reads_early(const plan_kernel *k, const plan_blocks *b,
            b->rows * b->vectors >= EARLY_SUMS && plan_stands_in_squares(k, b);
 }
 
+/* Large products whose tiles run row by row read all of the columns' operand
+ * for each few rows of tiles that the units have at once.  In bands these are
+ * about as many rows as columns. */
+static int band_of(const plan_kernel *k, const plan_blocks *b,
+                   const device_desc *dev)
+{
+    int64_t rows = plan_axis_tiles(&k->axis[b->m]),
+            columns = plan_axis_tiles(&k->axis[b->n]);
+    int band = MOST_BAND;
+
+    if (!plan_is_wide(b) || b->n < b->m || b->n != k->nouter - 1 ||
+        columns * columns < dev->units || rows * columns < 2 * dev->units)
+        return 1;
+    for (int a = b->m + 1; a < b->n; a++)
+        if (k->axis[a].grid)
+            return 1;
+    while (rows % band)
+        band /= 2;
+    return band;
+}
+
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
@@ -487,5 +509,6 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         plan_find_plain(k, b);
     plan_copy_by_itself(k, b, dev);
     b->early = reads_early(k, b, dev);
+    b->band = band_of(k, b, dev);
     return true;
 }

@@ -171,6 +171,8 @@ typedef struct {
     int zeros;               /* the slot for it; 0: it needs none */
     size_t buffer;           /* bytes from one pair of areas to the next, */
     int pairs;               /* of so many */
+    int band;       /* tiles along m that stand side by side before the next
+                       along n: what runs at once then shares more operands */
     bool by_itself; /* wide engines: what is copied goes from memory to areas by
                        instructions that nobody waits for at once */
     bool window; /* panels: x lies in one area, once for all of a window; y, from

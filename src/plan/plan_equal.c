@@ -152,7 +152,7 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->y_wide == y->y_wide && x->along_m == y->along_m &&
            x->along_n == y->along_n && x->early == y->early && x->mt == y->mt &&
            x->nt == y->nt && x->round == y->round && x->buffer == y->buffer &&
-           x->pairs == y->pairs;
+           x->pairs == y->pairs && x->band == y->band;
 }
 
 static bool same_pass(const plan_pass *x, const plan_pass *y)

@@ -51,6 +51,10 @@ enum {
     PLAN_MOST_COPIES = 2000 /* nor does a pass make more nodes again for them */
 };
 
+static inline int64_t plan_axis_tiles(const plan_axis *x)
+{
+    return x->grid ? (x->extent + x->tile - 1) / x->tile : 1;
+}
 static inline int plan_last_axis(uint64_t axes) /* of a set that has one */
 {
     return 63 - __builtin_clzll(axes);

@@ -231,6 +231,8 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     else if (p->pairs > 2)
         sd_buf_fmt(b, "%d pairs%s, ", p->pairs,
                    p->by_itself ? " by themselves" : "");
+    if (p->band > 1)
+        sd_buf_fmt(b, "bands of %d tiles, ", p->band);
     sd_buf_fmt(b, "round %" PRId64 "\n", p->round);
 }
 

@@ -294,9 +294,7 @@ static void count_tiles(plan_kernel *k)
 {
     k->tiles = 1;
     for (int i = 0; i < k->naxis; i++)
-        if (k->axis[i].grid)
-            k->tiles *=
-                (k->axis[i].extent + k->axis[i].tile - 1) / k->axis[i].tile;
+        k->tiles *= plan_axis_tiles(&k->axis[i]);
 }
 
 void plan_add_work_slot(plan_kernel *k, int64_t bytes)

@@ -444,21 +444,31 @@ static range tile_range(emit *e, const plan_axis *x, LLVMValueRef first,
     return r;
 }
 
-/* The ranges of all grid axes in tile t, the last axis fastest. */
+/* The ranges of all grid axes in tile t, the last axis fastest, but that those
+ * of a band of blocks stand side by side. */
 static void decode_tile(nest *n, LLVMValueRef t)
 {
     emit *e = n->e;
-    LLVMValueRef count, i;
+    const plan_blocks *b = e->k->blocks;
+    int64_t band = b && b->band > 1 ? b->band : 1;
+    LLVMValueRef in_band = NULL, i;
 
+    if (band > 1) {
+        in_band = emit_rest(e, t, band);
+        t = emit_over(e, t, band);
+    }
     for (int a = e->k->naxis - 1; a >= 0; a--) {
         const plan_axis *x = &e->k->axis[a];
-        int64_t tiles = x->grid ? (x->extent + x->tile - 1) / x->tile : 1;
+        int64_t tiles = plan_axis_tiles(x);
 
         if (tiles == 1)
             continue;
-        count = emit_si(e, tiles);
-        i = LLVMBuildURem(e->b, t, count, "");
-        t = LLVMBuildUDiv(e->b, t, count, "");
+        if (band > 1 && a == b->m)
+            tiles /= band;
+        i = emit_rest(e, t, tiles);
+        t = emit_over(e, t, tiles);
+        if (band > 1 && a == b->m)
+            i = emit_add(e, emit_times(e, i, band), in_band);
         n->range[a] = tile_range(e, x, i, emit_plus(e, i, 1));
     }
 }

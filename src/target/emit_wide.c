@@ -254,14 +254,18 @@ static void run_ahead(emit_tile *g, LLVMValueRef at)
     read_step(g, at_most(e, emit_add(e, next, emit_si(e, 1)), g->steps - 1));
 }
 
+/* Behind the last step there is nothing to copy. */
 static void copy_step(emit_tile *g, LLVMValueRef at)
 {
-    LLVMValueRef turn = emit_rest(g->e, at, g->b->pairs);
+    emit *e = g->e;
+    LLVMValueRef turn = emit_rest(e, at, g->b->pairs);
+    LLVMBasicBlockRef no =
+        emit_when(e, emit_below(e, at, emit_si(e, g->steps)));
 
-    at = at_most(g->e, at, g->steps - 1);
     emit_plain_copy(g, &g->x, at, turn);
     emit_plain_copy(g, &g->y, at, turn);
-    g->e->abi->close_copies(g->e);
+    emit_when_end(e, no);
+    e->abi->close_copies(e);
 }
 
 /* The same where copies are made by themselves: of `pairs` areas one is read by

@@ -361,6 +361,11 @@ static void areas_of_a_gigabyte(plan *p)
     blocks_of(p)->buffer = 1u << 30;
 }
 
+static void bands_of_1000(plan *p)
+{
+    blocks_of(p)->band = 1000;
+}
+
 static void one_tile_too_many(plan *p)
 {
     p->kernel[0]->tiles++;
@@ -535,6 +540,7 @@ static void broken_plans_are_refused(void **state)
         {blocked, "copies that are cut", copies_of_3},
         {blocked, "copies that not all items have", copies_for_few},
         {blocked, "areas that local memory does not hold", areas_of_a_gigabyte},
+        {blocked, "bands of tiles that are not whole", bands_of_1000},
         {rows, "not one LANE axis", no_lane},
         {rows, "tiles are miscounted", one_tile_too_many},
         {rows, "not its own number", two_of_one_number},

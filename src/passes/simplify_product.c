@@ -2,10 +2,14 @@
  * operand is repeated repeats the result, of which KEPT positions are computed.
  * The gradient of a sum has such operands, as dot(ones[256,128], w[512,128]) of
  * the weights before: 256 equal rows.  One row would be a product with a
- * vector, whose sums have another order and so other bits. */
+ * vector, whose sums have another order and so other bits.
+ *
+ * Of a convolution an operand that is one number throughout multiplies all
+ * features alike, so those of the other are summed before: of the gradient of
+ * 64 images of 56 x 56 all windows of one image are left. */
 #include "simplify.h"
 
-enum { KEPT = 2 };
+enum { KEPT = 2, LEAST_SUMMED = 8 /* features */ };
 
 /* Of operand `side`, which is a broadcast, the dimensions that are new there
  * become KEPT where to[d] says which dimension of the result they are (-1:
@@ -74,6 +78,39 @@ hlo_inst *simplify_dot(hlo_inst *in)
     return r;
 }
 
+/* x with one position along d, the sum of what it has there. */
+static hlo_inst *sum_along(hlo_inst *in, hlo_inst *x, int64_t d)
+{
+    int64_t dim[SD_MAX_RANK];
+
+    for (int i = 0; i < x->shape->rank; i++)
+        dim[i] = i == d ? 1 : x->shape->dim[i];
+    return pass_reshape(pass_at(in), hlo_make_sum(pass_at(in), x, &d, 1),
+                        x->shape->rank, dim);
+}
+
+/* Operand `side` is one number; along which dimension the operands are summed.
+ */
+static hlo_inst *sum_features(hlo_inst *in, int side, const int64_t *feature)
+{
+    hlo_inst *same = in->arg[side], *x = in->arg[1 - side], *arg[2];
+    int64_t dim[SD_MAX_RANK];
+
+    if (same->op != HLO_BROADCAST || same->dims.n || pass_dtype(in) != SD_F32 ||
+        pass_dtype(x) != SD_F32 || pass_dtype(same) != SD_F32 ||
+        x->shape->dim[feature[1 - side]] < LEAST_SUMMED)
+        return NULL;
+    for (int i = 0; i < same->shape->rank; i++)
+        dim[i] = i == feature[side] ? 1 : same->shape->dim[i];
+    arg[1 - side] = sum_along(in, x, feature[1 - side]);
+    arg[side] =
+        hlo_make_broadcast(pass_at(in), same->arg[0],
+                           sd_shape_make(in->parent->module->arena, SD_F32,
+                                         same->shape->rank, dim),
+                           NULL, 0);
+    return hlo_inst_clone(in->parent, in, in, arg);
+}
+
 /* Images, and features where there are no groups. */
 hlo_inst *simplify_convolution(hlo_inst *in)
 {
@@ -88,5 +125,9 @@ hlo_inst *simplify_convolution(hlo_inst *in)
     image[c->in_batch] = c->out_batch;
     feature[c->k_out] = c->out_feature;
     r = repeat_result(in, 0, image);
-    return r ? r : repeat_result(in, 1, feature);
+    if (!r)
+        r = repeat_result(in, 1, feature);
+    for (int side = 0; side < 2 && !r; side++)
+        r = sum_features(in, side, (int64_t[]){c->in_feature, c->k_in});
+    return r;
 }

@@ -57,16 +57,29 @@ static sd_status read_program(const run *r, hlo_module **out)
 
 /* Each operation's value passes a barrier; constants and what is spread of them
  * stay known, as they are to one operation by itself. */
-static void keep_apart(hlo_module *m)
+static bool is_kept_apart(const hlo_inst *in)
+{
+    bool known = in->op == HLO_BROADCAST && in->arg[0]->op == HLO_CONSTANT;
+
+    return in->op != HLO_CONSTANT && in->op != HLO_OPT_BARRIER && !known &&
+           sd_shape_is_array(in->shape);
+}
+
+/* Along which dimension of a transposed array a sum runs decides its order: no
+ * pass moves a sum or what is between across these. */
+static bool is_transpose(const hlo_inst *in)
+{
+    return in->op == HLO_TRANSPOSE;
+}
+
+static void build_walls(hlo_module *m, bool (*is_behind)(const hlo_inst *in))
 {
     hlo_comp *c = m->entry;
 
     hlo_for_each_inst(in, c) {
-        bool known = in->op == HLO_BROADCAST && in->arg[0]->op == HLO_CONSTANT;
         hlo_inst *wall;
 
-        if (in->op == HLO_CONSTANT || in->op == HLO_OPT_BARRIER || known ||
-            !sd_shape_is_array(in->shape) || in == c->root)
+        if (in == c->root || !is_behind(in))
             continue;
         wall = hlo_inst_create(c, in->next, HLO_OPT_BARRIER, in->shape, 1, &in);
         hlo_replace(in, wall);
@@ -74,7 +87,20 @@ static void keep_apart(hlo_module *m)
     }
 }
 
-static sd_status compile(const run *r, bool apart, thunk_program **out)
+/* Operations share kernels, or each has its own. */
+typedef enum { AS_IT_IS, TOGETHER, APART } how_compiled;
+
+/* The pass `tails` makes 0 of products of exponentials that would be subnormal
+ * (docs/adr/0037), which it cannot see of one operation. */
+static void set_apart(hlo_module *m, sd_options *opt, how_compiled how)
+{
+    opt->value[SD_OPT_PASSES_OFF] = "tails";
+    build_walls(m, how == APART ? is_kept_apart : is_transpose);
+    if (how == APART)
+        opt->value[SD_OPT_FUSE] = "0";
+}
+
+static sd_status compile(const run *r, how_compiled how, thunk_program **out)
 {
     const device_desc *dev = &r->w->described;
     sd_options opt = r->w->options;
@@ -84,10 +110,8 @@ static sd_status compile(const run *r, bool apart, thunk_program **out)
 
     if ((st = read_program(r, &m)))
         return st;
-    if (apart) {
-        keep_apart(m);
-        opt.value[SD_OPT_FUSE] = "0";
-    }
+    if (how != AS_IT_IS)
+        set_apart(m, &opt, how);
     if ((st = hlo_optimize(m, dev, &opt, NULL, NULL)) ||
         (st = plan_make(r->a, m, dev, &opt, &p)))
         return st;
@@ -282,7 +306,7 @@ static random_verdict run_it(run *r, sd_buf *why)
     if (r->p->evaluated)
         r->p->evaluated();
     if (!st)
-        st = compile(r, false, &t);
+        st = compile(r, AS_IT_IS, &t);
     small = small && r->w->device;
     if (!st && small)
         st = execute(r, t, got);
@@ -344,7 +368,7 @@ static random_verdict run_both(run *r, sd_buf *why)
     for (int k = 0; k < 2 && !st; k++) {
         thunk_program *t = NULL;
 
-        if (!(st = compile(r, k, &t)) && r->w->device)
+        if (!(st = compile(r, k ? APART : TOGETHER, &t)) && r->w->device)
             st = execute(r, t, got[k]);
         thunk_program_release(t);
     }

@@ -3,9 +3,12 @@
  * memory; barriers.  How a target says these things is its emit_abi. */
 #include "emit.h"
 
+/* A kernel that is launched asks for it, a function of a loop is told. */
 static LLVMValueRef number(emit *e, emit_id which)
 {
-    LLVMValueRef v = e->abi->id(e, which);
+    unsigned told = (unsigned)(e->k->nslot + (which == EMIT_GROUP));
+    LLVMValueRef v =
+        e->loop_items ? LLVMGetParam(e->fn, told) : e->abi->id(e, which);
 
     return LLVMTypeOf(v) == e->si ? v
            : e->si == e->i64      ? LLVMBuildZExt(e->b, v, e->i64, "")
@@ -37,16 +40,21 @@ static LLVMValueRef local_array(emit *e, size_t bytes)
 
 void emit_begin_gpu(emit *e)
 {
-    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, e->k->nslot + 1);
+    unsigned n = (unsigned)e->k->nslot;
+    LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, n + 2);
+    bool launched = !e->loop_items;
 
-    for (int i = 0; i < e->k->nslot; i++)
+    for (unsigned i = 0; i < n; i++)
         t[i] = e->ptr;
+    t[n] = t[n + 1] = e->i32;
     e->fn = LLVMAddFunction(e->m, e->k->name,
                             LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t,
-                                             (unsigned)e->k->nslot, 0));
-    LLVMSetFunctionCallConv(e->fn, e->abi->kernel_cc);
+                                             launched ? n : n + 2, 0));
     emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
-    e->abi->mark(e);
+    if (launched) {
+        LLVMSetFunctionCallConv(e->fn, e->abi->kernel_cc);
+        e->abi->mark(e);
+    }
     emit_start_function(e);
     e->lid = number(e, EMIT_ITEM);
     e->first = number(e, EMIT_GROUP);
@@ -64,6 +72,7 @@ void emit_barrier(emit *e)
 
 void emit_fence(emit *e, unsigned memory)
 {
+    e->meets = true;
     e->abi->barrier(e, memory);
 }
 

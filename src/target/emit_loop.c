@@ -1,31 +1,17 @@
 /* A loop as one kernel: the kernels of its steps become functions of their own,
  * the small ones inlined, and around them go the branches that the steps say.
  *
- * What is small of the loop's memory is kept in local variables while it runs,
- * so that a loop of scalars has them in registers; they are filled before the
- * first turn and written back after the last.
- *
- * The scratch starts with the address of the run's mark: each turn looks at it
- * and ends the loop when somebody wants the run to end. */
-#include "emit.h"
+ * On the host, what is small of the loop's memory is kept in local variables
+ * while it runs, so that a loop of scalars has them in registers; they are
+ * filled before the first turn and written back after the last.  The scratch
+ * starts with the address of the run's mark: each turn looks at it and ends the
+ * loop when somebody wants the run to end.  What differs where a group of a GPU
+ * runs the loop is in emit_loop_group.c. */
+#include "emit_loop.h"
 #include "target_room.h"
 
 enum { SMALL_CELL = 64, INLINE_NODES = 80, MOST_INLINED = 600 };
 #define INLINE_NS 100.0
-
-typedef struct {
-    emit *e;
-    const plan_kernel *k;
-    LLVMTypeRef type; /* of every kernel's function */
-    LLVMValueRef *cell; /* addresses; small ones: of the variable */
-    uint64_t *base; /* [cell]: the offset in the buffer that it is of */
-    sd_map *made; /* plan_kernel -> function */
-    int inlined; /* nodes so far */
-    LLVMValueRef stop; /* address of the run's mark */
-    LLVMValueRef inner; /* scratch of the kernels */
-    LLVMBasicBlockRef done;
-    sd_status st;
-} looper;
 
 /* ---- the kernels of the steps ---- */
 
@@ -37,14 +23,17 @@ static void add_attribute(emit *e, LLVMValueRef fn, const char *name)
                             LLVMCreateEnumAttribute(e->cx, id, 0));
 }
 
-static bool is_inlined(const looper *l, const plan_kernel *k)
+/* A GPU's group does few tiles, and calls are dear there. */
+static bool is_inlined(const emit_looper *l, const plan_kernel *k)
 {
-    return !k->sort && !k->call && k->tiles == 1 && k->nnode <= INLINE_NODES &&
-           target_guess_ns(k) <= INLINE_NS &&
+    bool brief =
+        l->e->gpu || (k->tiles == 1 && target_guess_ns(k) <= INLINE_NS);
+
+    return !k->sort && !k->call && brief && k->nnode <= INLINE_NODES &&
            l->inlined + k->nnode <= MOST_INLINED;
 }
 
-static void make_kernel(looper *l, const plan_kernel *k)
+static void make_kernel(emit_looper *l, const plan_kernel *k)
 {
     emit *e = l->e;
     plan_kernel *own;
@@ -52,15 +41,20 @@ static void make_kernel(looper *l, const plan_kernel *k)
     if (sd_map_get(l->made, sd_key(k)) || l->st)
         return;
     own = sd_arena_copy(e->a, k, sizeof *k);
-    own->name = sd_arena_fmt(e->a, "%s.%s", l->k->name, k->name);
+    own->name = sd_arena_fmt(e->a, "%s$%s", l->k->name, k->name);
     e->keeps_memory = is_inlined(l, k);
+    e->loop_items = l->k->group;
+    e->meets = false;
     l->st = emit_kernel(e, own);
+    e->loop_items = 0;
+    if (e->meets)
+        sd_map_set(l->meets, sd_key(k), own);
     LLVMSetLinkage(e->fn, LLVMInternalLinkage);
     add_attribute(e, e->fn, is_inlined(l, k) ? "alwaysinline" : "noinline");
     sd_map_set(l->made, sd_key(k), e->fn);
 }
 
-static void make_kernels(looper *l, const thunk *t)
+static void make_kernels(emit_looper *l, const thunk *t)
 {
     const plan_kernel *k;
 
@@ -102,7 +96,7 @@ static void copy(emit *e, LLVMValueRef to, LLVMValueRef from, uint64_t bytes)
 
 /* A variable lies in its 64 bytes as it lies in memory, so that what kernels
  * know of alignment holds. */
-static void open_cell(looper *l, int i)
+static void open_cell(emit_looper *l, int i)
 {
     emit *e = l->e;
     const plan_cell *c = &l->k->loop->cell.at[i];
@@ -120,7 +114,7 @@ static void open_cell(looper *l, int i)
          c->slice.bytes);
 }
 
-static void close_cell(looper *l, int i)
+static void close_cell(emit_looper *l, int i)
 {
     const plan_cell *c = &l->k->loop->cell.at[i];
 
@@ -130,7 +124,7 @@ static void close_cell(looper *l, int i)
              c->slice.bytes);
 }
 
-static LLVMValueRef address(looper *l, const thunk_slice *s)
+static LLVMValueRef address(emit_looper *l, const thunk_slice *s)
 {
     const plan_loop *loop = l->k->loop;
 
@@ -142,13 +136,12 @@ static LLVMValueRef address(looper *l, const thunk_slice *s)
 
 /* ---- the steps ---- */
 
-static void run_seq(looper *l, const thunk_seq *seq);
+static void run_seq(emit_looper *l, const thunk_seq *seq);
 
 /* The array of slots is filled once, before the first turn. */
-static void run_kernel(looper *l, const thunk *t)
+static void call_on_host(emit_looper *l, const thunk *t, const plan_kernel *k)
 {
     emit *e = l->e;
-    const plan_kernel *k = l->k->loop->kernel[t->kernel];
     LLVMTypeRef array = LLVMArrayType2(e->ptr, (uint64_t)SD_MAX(t->narg, 1));
     LLVMValueRef slots = emit_alloca(e, array);
     LLVMValueRef arg[4] = {slots, emit_i64(e, 0), emit_i64(e, k->tiles),
@@ -163,22 +156,47 @@ static void run_kernel(looper *l, const thunk *t)
     LLVMBuildCall2(e->b, l->type, sd_map_get(l->made, sd_key(k)), arg, 4, "");
 }
 
-static void run_copy(looper *l, const thunk *t)
+static void run_kernel(emit_looper *l, const thunk *t)
+{
+    const plan_kernel *k = l->k->loop->kernel[t->kernel];
+    LLVMValueRef *slot;
+
+    if (!l->e->gpu) {
+        call_on_host(l, t, k);
+        return;
+    }
+    slot = sd_arena_array(l->e->a, LLVMValueRef, t->narg + EMIT_LOOP_NUMBERS);
+    for (int i = 0; i < t->narg; i++)
+        slot[i] = address(l, &t->arg[i]);
+    emit_loop_call_group(l, k, slot);
+}
+
+static void run_copy(emit_looper *l, const thunk *t)
 {
     emit *e = l->e;
     LLVMValueRef from = address(l, &t->arg[0]), to = address(l, &t->arg[1]);
 
-    if (t->arg[1].bytes)
+    if (!t->arg[1].bytes)
+        return;
+    if (e->gpu)
+        emit_loop_copy_group(l, t, to, from);
+    else
         LLVMBuildMemMove(e->b, to, 1, from, 1,
                          emit_i64(e, (int64_t)t->arg[1].bytes));
 }
 
-static void go_on_unless_stopped(looper *l)
+static void go_on_unless_stopped(emit_looper *l)
 {
     emit *e = l->e;
-    LLVMBasicBlockRef next = emit_block(e, "turn");
-    LLVMValueRef mark = LLVMBuildLoad2(e->b, e->i8, l->stop, "");
+    LLVMBasicBlockRef next;
+    LLVMValueRef mark;
 
+    if (e->gpu) {
+        emit_loop_look_group(l);
+        return;
+    }
+    next = emit_block(e, "turn");
+    mark = LLVMBuildLoad2(e->b, e->i8, l->stop, "");
     LLVMSetOrdering(mark, LLVMAtomicOrderingMonotonic);
     LLVMSetAlignment(mark, 1);
     LLVMBuildCondBr(
@@ -187,17 +205,28 @@ static void go_on_unless_stopped(looper *l)
     LLVMPositionBuilderAtEnd(e->b, next);
 }
 
-static LLVMValueRef read_flag(looper *l, const thunk_slice *s)
+/* What follows may write over it: no item goes on before all have read it. */
+static LLVMValueRef read_number(emit_looper *l, LLVMTypeRef t,
+                                const thunk_slice *s)
+{
+    LLVMValueRef v = LLVMBuildLoad2(l->e->b, t, address(l, s), "");
+
+    if (l->e->gpu)
+        emit_loop_meet(l);
+    return v;
+}
+
+static LLVMValueRef read_flag(emit_looper *l, const thunk_slice *s)
 {
     emit *e = l->e;
-    LLVMValueRef v = LLVMBuildLoad2(e->b, e->i8, address(l, s), "");
 
-    return LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstNull(e->i8), "");
+    return LLVMBuildICmp(e->b, LLVMIntNE, read_number(l, e->i8, s),
+                         LLVMConstNull(e->i8), "");
 }
 
 /* Its condition is asked also where its turns are known: a comparison in
  * registers, from which LLVM knows what the counter can be. */
-static void run_while(looper *l, const thunk *t)
+static void run_while(emit_looper *l, const thunk *t)
 {
     emit *e = l->e;
     LLVMBasicBlockRef head = emit_block(e, "while"),
@@ -216,7 +245,7 @@ static void run_while(looper *l, const thunk *t)
 }
 
 /* A predicate takes branch 0 when true; an index out of range the last. */
-static void run_cond(looper *l, const thunk *t)
+static void run_cond(emit_looper *l, const thunk *t)
 {
     emit *e = l->e;
     LLVMBasicBlockRef after = emit_block(e, "after");
@@ -228,7 +257,7 @@ static void run_cond(looper *l, const thunk *t)
                                 LLVMConstNull(e->i32),
                                 LLVMConstInt(e->i32, 1, 0), "");
     else
-        which = LLVMBuildLoad2(e->b, e->i32, address(l, &t->arg[0]), "");
+        which = read_number(l, e->i32, &t->arg[0]);
     sw = LLVMBuildSwitch(e->b, which, last, (unsigned)t->nseq);
     for (int i = 0; i < t->nseq; i++) {
         LLVMBasicBlockRef b = i == t->nseq - 1 ? last : emit_block(e, "branch");
@@ -242,7 +271,7 @@ static void run_cond(looper *l, const thunk *t)
     LLVMPositionBuilderAtEnd(e->b, after);
 }
 
-static void run_step(looper *l, const thunk *t)
+static void run_step(emit_looper *l, const thunk *t)
 {
     switch (t->kind) {
     case THUNK_KERNEL:
@@ -260,19 +289,24 @@ static void run_step(looper *l, const thunk *t)
     }
 }
 
-static void run_seq(looper *l, const thunk_seq *seq)
+static void run_seq(emit_looper *l, const thunk_seq *seq)
 {
-    for (int i = 0; i < seq->n; i++)
+    for (int i = 0; i < seq->n; i++) {
         run_step(l, &seq->at[i]);
+        if (l->e->gpu)
+            emit_loop_meet(l);
+    }
 }
 
 /* ---- the function ---- */
 
-static void begin(looper *l)
+static void begin_on_host(emit_looper *l)
 {
     emit *e = l->e;
+    LLVMTypeRef t[4] = {e->ptr, e->i64, e->i64, e->ptr};
     LLVMBasicBlockRef start;
 
+    l->type = LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, 4, 0);
     e->fn = LLVMAddFunction(e->m, l->k->name, l->type);
     add_attribute(e, e->fn, "nounwind");
     e->entry = emit_block(e, "entry");
@@ -290,20 +324,24 @@ static void begin(looper *l)
 
 sd_status emit_whole_loop(emit *e, const plan_kernel *k)
 {
-    LLVMTypeRef t[4] = {e->ptr, e->i64, e->i64, e->ptr};
-    looper l = {.e = e, .k = k, .made = sd_map_create(e->a)};
+    emit_looper l = {.e = e,
+                     .k = k,
+                     .made = sd_map_create(e->a),
+                     .meets = sd_map_create(e->a)};
 
-    l.type = LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, 4, 0);
     l.cell = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
     l.base = sd_arena_array(e->a, uint64_t, k->nslot + 1);
     make_kernels(&l, k->loop->step);
     if (l.st)
         return l.st;
-    begin(&l);
+    if (e->gpu)
+        emit_loop_begin_group(&l);
+    else
+        begin_on_host(&l);
     run_while(&l, k->loop->step);
     LLVMBuildBr(e->b, l.done);
     LLVMPositionBuilderAtEnd(e->b, l.done);
-    for (int i = 0; i < k->nslot; i++)
+    for (int i = 0; i < k->nslot && !e->gpu; i++)
         close_cell(&l, i);
     LLVMBuildRetVoid(e->b);
     e->loops = true;

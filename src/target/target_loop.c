@@ -1,22 +1,34 @@
-/* Loops of small steps become one kernel each (host): a turn of a loop of
- * scalars takes as long as its arithmetic, not as the launches of its steps.
+/* Loops of small steps become one kernel each: a turn of a loop of scalars
+ * takes as long as its arithmetic, not as the launches of its steps.
  *
- * A while step fits when all that it runs are kernels that one thread runs
- * anyhow, small copies, and loops and branches of such; libraries and the host
- * are called from outside.  The memory that the steps name becomes the
- * kernel's slots: parts of a buffer that overlap are one slot.  emit_loop.c
- * writes the code; kernels that only loops use are not built for themselves. */
+ * A while step fits when all that it runs are kernels that one thread of the
+ * host, or one group of a GPU, runs anyhow, small copies, and loops and
+ * branches of such; libraries and the host are called from outside.  The memory
+ * that the steps name becomes the kernel's slots: parts of a buffer that
+ * overlap are one slot.  emit_loop.c writes the code; kernels that only loops
+ * use are not built for themselves. */
 #include "emit.h"
 #include "target_room.h"
 
 enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
 #define TURN_NS 200e3 /* by the same guess */
+/* A group of a GPU: its items, and for kernels of several groups, which others
+ * would share, how many groups one does for them, and the operations and bytes.
+ * Its local memory holds all kernels'. */
+enum { MOST_ITEMS = 512, MOST_ROUNDS = 2, MOST_LOCAL = 32 << 10 };
+#define SHARED_WORK 2e5
+#define STEP_NS     500.0 /* of a group, rather too long than too short */
+#define QUEUED_NS \
+    1e6   /* a loop that is longer is waited for, so that it can end */
 
 typedef struct {
     const plan *p;
+    bool gpu;
     int nstep;
     double ns;
     bool sorts;
+    int64_t items; /* GPU: of its group */
+    uint64_t local; /* GPU: bytes */
     plan_loop *loop;
 } look;
 
@@ -38,7 +50,31 @@ static bool all_fit(look *l, const thunk_seq *seq, int n)
     return true;
 }
 
-static bool kernel_fits(look *l, const plan_kernel *k)
+/* Wide engines want a group of their own, and what is left out here is code
+ * that asks for the number of its group, or counts groups. */
+static bool is_plain(const plan_kernel *k)
+{
+    return !k->attend && !k->call && !k->sort && !k->large &&
+           !(k->blocks && plan_engine_table[k->blocks->engine].several);
+}
+
+/* Groups that need no local memory are done side by side. */
+static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
+{
+    int64_t side = 1, all = SD_MAX(k->tiles, 1);
+
+    if (!is_plain(k) || k->group > MOST_ITEMS || k->group & (k->group - 1))
+        return false;
+    while (!local && side < all && 2 * side * k->group <= MOST_ITEMS)
+        side *= 2;
+    l->items = SD_MAX(l->items, side * k->group);
+    l->local += local;
+    return l->local <= MOST_LOCAL &&
+           (all == 1 ||
+            (all <= MOST_ROUNDS * side && k->flops + k->bytes <= SHARED_WORK));
+}
+
+static bool thread_fits(look *l, const plan_kernel *k)
 {
     double ns = target_guess_ns(k);
 
@@ -53,9 +89,12 @@ static bool fits(look *l, const thunk *t)
         return false;
     switch (t->kind) {
     case THUNK_KERNEL:
-        return kernel_fits(l, l->p->kernel[t->kernel]);
+        return l->gpu ? group_fits(l, l->p->kernel[t->kernel],
+                                   l->p->program->kernel[t->kernel].local_bytes)
+                      : thread_fits(l, l->p->kernel[t->kernel]);
     case THUNK_COPY:
-        return t->arg[1].bytes <= MOST_COPY;
+        return t->arg[1].bytes <= MOST_COPY &&
+               !(l->gpu && thunk_slices_overlap(t->arg[0], t->arg[1]));
     case THUNK_WHILE:
     case THUNK_COND:
         return all_fit(l, t->seq, t->nseq);
@@ -127,7 +166,7 @@ static uint64_t most_local(const look *l, const thunk_seq *seq, int n)
 /* ---- how long it takes, for who decides where it runs ---- */
 
 typedef struct {
-    double flops, bytes;
+    double flops, bytes, steps;
     bool unknown;
 } work;
 
@@ -137,6 +176,7 @@ static void add_work(work *w, const thunk *t, double times)
 
     w->flops += times * t->flops;
     w->bytes += times * t->bytes;
+    w->steps += times;
     w->unknown = w->unknown || n < 0;
     for (int i = 0; i < t->nseq && n >= 0; i++)
         for (int j = 0; j < t->seq[i].n; j++)
@@ -149,6 +189,7 @@ typedef struct {
     plan *p;
     sd_vec(plan_kernel *) made;
     plan_kernel **all; /* as the steps number them */
+    bool gpu;
 } collapser;
 
 static void collapse(collapser *c, thunk *t, const look *l)
@@ -159,14 +200,16 @@ static void collapse(collapser *c, thunk *t, const look *l)
     work w = {0};
 
     add_work(&w, t, 1);
-    k->name = sd_arena_fmt(pr->arena, "loop.%d", c->made.n);
+    k->name = sd_arena_fmt(pr->arena, "loop$%d", c->made.n);
     k->arena = c->p->arena;
     k->loop = l->loop;
     k->tiles = 1;
     k->nslot = n;
     k->flops = w.flops;
     k->bytes = w.bytes;
-    k->local_bytes = PLAN_LOOP_HEAD + most_local(l, t->seq, t->nseq);
+    k->group = l->gpu ? (int)l->items : 1;
+    k->local_bytes =
+        l->gpu ? 0 : PLAN_LOOP_HEAD + most_local(l, t->seq, t->nseq);
     l->loop->step = sd_arena_copy(c->p->arena, t, sizeof *t);
     l->loop->kernel = c->all;
     l->loop->counted = !w.unknown;
@@ -179,7 +222,7 @@ static void collapse(collapser *c, thunk *t, const look *l)
         t->arg[i] = l->loop->cell.at[i].slice;
     t->nseq = 0;
     t->seq = NULL;
-    t->trip = w.unknown ? -1 : 1;
+    t->trip = w.unknown || (l->gpu && w.steps * STEP_NS > QUEUED_NS) ? -1 : 1;
     t->flops = k->flops;
     t->bytes = k->bytes;
     *sd_push(c->p->arena, &c->made) = k;
@@ -189,7 +232,7 @@ static void visit(collapser *c, thunk_seq *seq)
 {
     for (int i = 0; i < seq->n; i++) {
         thunk *t = &seq->at[i];
-        look l = {.p = c->p};
+        look l = {.p = c->p, .gpu = c->gpu, .items = 1};
 
         if (t->kind == THUNK_WHILE && fits(&l, t)) {
             l.loop = sd_arena_new(c->p->arena, plan_loop);
@@ -236,7 +279,7 @@ static thunk_kernel entry_of(const plan_kernel *k)
                           .binary = -1,
                           .nslot = k->nslot,
                           .tiles = 1,
-                          .group = 1,
+                          .group = k->group,
                           .local_bytes = k->local_bytes,
                           .flops = k->flops,
                           .bytes = k->bytes,
@@ -271,7 +314,8 @@ static void keep_launched(collapser *c)
 
 void target_loops(plan *p)
 {
-    collapser c = {.p = p, .all = p->kernel};
+    bool gpu = p->program->device.kind != DEVICE_HOST;
+    collapser c = {.p = p, .all = p->kernel, .gpu = gpu};
 
     visit(&c, &p->program->seq);
     if (c.made.n)

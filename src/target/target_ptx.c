@@ -97,6 +97,8 @@ static void mark_number(emit *e, const char *name, int number)
 static void mark(emit *e)
 {
     mark_number(e, "nvvm.reqntid", e->k->group);
+    if (e->k->loop) /* memory of a loop is read and written by turns */
+        return;
     if (e->k->beside)
         mark_number(e, "nvvm.minctasm", e->k->beside);
     for (int i = 0; i < e->k->nslot; i++)
@@ -112,14 +114,27 @@ static LLVMValueRef id(emit *e, emit_id which)
     return emit_builtin(e, name[which], "willreturn", e->i32, NULL, 0);
 }
 
-/* It is for all memory that the group shares. */
+/* It is for all memory that the group shares.  The first items of a loop's
+ * group meet by a barrier of their own. */
 static void barrier(emit *e, unsigned memory)
 {
-    LLVMValueRef number = LLVMConstInt(e->i32, 0, 0);
+    bool some = e->loop_items > e->k->group;
+    LLVMValueRef arg[] = {LLVMConstInt(e->i32, some, 0),
+                          LLVMConstInt(e->i32, (unsigned)e->k->group, 0)};
 
     (void)memory;
-    emit_builtin(e, "llvm.nvvm.barrier.cta.sync.aligned.all", "convergent",
-                 LLVMVoidTypeInContext(e->cx), &number, 1);
+    emit_builtin(e,
+                 some ? "llvm.nvvm.barrier.cta.sync.aligned.count"
+                      : "llvm.nvvm.barrier.cta.sync.aligned.all",
+                 "convergent", LLVMVoidTypeInContext(e->cx), arg, 1 + some);
+}
+
+static LLVMValueRef any(emit *e, LLVMValueRef c)
+{
+    LLVMValueRef arg[] = {LLVMConstInt(e->i32, 0, 0), c};
+
+    return emit_builtin(e, "llvm.nvvm.barrier.cta.red.or.aligned.all",
+                        "convergent", e->i1, arg, 2);
 }
 
 enum { WARP = 32 };
@@ -507,6 +522,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .mark = mark,
                              .id = id,
                              .barrier = barrier,
+                             .any = any,
                              .together = WARP,
                              .shuffle = shuffle,
                              .vote = vote,

@@ -148,6 +148,14 @@ static uint64_t most_scratch(const thunk_program *p)
     return all;
 }
 
+/* One thread's, whose scratch holds an address, or one group's. */
+static bool may_be_loop(const thunk_program *p, const thunk_kernel *k)
+{
+    return k->tiles == 1 &&
+           (p->device.kind == DEVICE_HOST ? k->local_bytes >= sizeof(void *)
+                                          : p->device.kind == DEVICE_CUDA);
+}
+
 static sd_status check_kernels(const thunk_program *p)
 {
     uint64_t most = most_scratch(p);
@@ -169,8 +177,7 @@ static sd_status check_kernels(const thunk_program *p)
                             "kernel %s has %d slots, %" PRId64
                             " tiles, groups of %d",
                             k->symbol, k->nslot, k->tiles, k->group);
-        if (k->loop && (p->device.kind != DEVICE_HOST || k->tiles != 1 ||
-                        k->local_bytes < sizeof(void *)))
+        if (k->loop && !may_be_loop(p, k))
             return sd_error(SD_INVALID,
                             "kernel %s is a loop of %" PRId64
                             " tiles with %" PRIu64 " bytes of scratch on %s",

@@ -235,6 +235,14 @@ static void cuda_unload(xpu_device *d, xpu_module *m)
     free(m);
 }
 
+static bool has_loop_kernels(const thunk_program *p)
+{
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i].loop)
+            return true;
+    return false;
+}
+
 static sd_status cuda_load(xpu_device *d, const thunk_program *p,
                            xpu_module **out)
 {
@@ -250,6 +258,8 @@ static sd_status cuda_load(xpu_device *d, const thunk_program *p,
     m->kernel = (cu_function *)(m->built + p->nbinary);
     if (!(st = xpu_cuda_enter(v))) {
         st = xpu_cuda_build(v, p, m->built, m->kernel);
+        if (!st && has_loop_kernels(p))
+            st = xpu_cuda_make_stop(v);
         xpu_cuda_leave(v);
     }
     if (!st)
@@ -265,7 +275,7 @@ static sd_status cuda_load(xpu_device *d, const thunk_program *p,
 static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
                         void **slot)
 {
-    size_t bytes = (size_t)k->nslot * sizeof *slot;
+    size_t bytes = (size_t)xpu_cuda_words(v, k, slot) * sizeof *slot;
     void *extra[] = {CU_PARAM_BUFFER, slot, CU_PARAM_BYTES, &bytes,
                      CU_PARAM_END};
     cu_result err;
@@ -274,7 +284,8 @@ static sd_status launch(xpu_cuda *v, const thunk_kernel *k, cu_function fn,
              fn, (unsigned)k->tiles, 1, 1, (unsigned)k->group, 1, 1,
              xpu_cuda_shared(k), v->queue[v->dev->queue], NULL, extra)))
         return xpu_cuda_status(v->driver, v, err, "cuLaunchKernel");
-    return xpu_cuda_keep_pace(v, 1);
+    return k->loop ? xpu_cuda_await_loops(v, v->dev->cancel)
+                   : xpu_cuda_keep_pace(v, 1);
 }
 
 static sd_status cuda_launch(xpu_device *d, xpu_module *m, int kernel,

@@ -375,7 +375,22 @@ static inline unsigned xpu_cuda_shared(const thunk_kernel *k)
                                                    : 0;
 }
 
-/* ---- graphs ---- */
+/* The parameters of a kernel: its slots, and of a loop, behind them, the word
+ * that ends it. */
+static inline int xpu_cuda_words(const xpu_cuda *v, const thunk_kernel *k,
+                                 void **slot)
+{
+    if (k->loop)
+        slot[k->nslot] = (void *)(uintptr_t)v->loops.stop;
+    return k->nslot + k->loop;
+}
+
+/* ---- loops and graphs ---- */
+
+/* The word that ends loops: once, before the first runs. */
+sd_status xpu_cuda_make_stop(xpu_cuda *v);
+/* Waits for what is queued, and has its loops end when *cancel is true. */
+sd_status xpu_cuda_await_loops(xpu_cuda *v, const _Atomic bool *cancel);
 
 /* A recorded piece of a program: xpu_cuda_record.c.  Its nodes stay, since they
  * name what changes; word has what each of them was given. */

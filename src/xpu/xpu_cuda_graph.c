@@ -86,6 +86,19 @@ static bool measure_loop(const xpu_module *m, bool loops, const thunk *t,
     return loops;
 }
 
+/* A loop has a word more, and is waited for when nobody knows how long it is.
+ */
+static bool measure_kernel(const thunk *t, const thunk_kernel *k, bool loops,
+                           sizes *s)
+{
+    bool long_loop = k->loop && t->trip < 0;
+
+    add_nodes(s, 1, k->nslot + k->loop);
+    s->loops |= long_loop;
+    s->repeats |= k->loop;
+    return k->tiles <= INT32_MAX && (loops || !long_loop);
+}
+
 /* False: it needs the host. */
 static bool measure(const xpu_module *m, bool loops, const thunk *t, sizes *s)
 {
@@ -93,8 +106,7 @@ static bool measure(const xpu_module *m, bool loops, const thunk *t, sizes *s)
 
     switch (t->kind) {
     case THUNK_KERNEL:
-        add_nodes(s, 1, m->program->kernel[t->kernel].nslot);
-        return m->program->kernel[t->kernel].tiles <= INT32_MAX;
+        return measure_kernel(t, &m->program->kernel[t->kernel], loops, s);
     case THUNK_COPY:
         add_nodes(s, 1, 2);
         return true;
@@ -267,24 +279,31 @@ static sd_status write_stop(xpu_cuda *v, uint32_t value)
                            "cuStreamSynchronize");
 }
 
+sd_status xpu_cuda_make_stop(xpu_cuda *v)
+{
+    xpu_cuda_loops *l = &v->loops;
+    cu_result err;
+
+    if (l->stop)
+        return NULL;
+    if ((err = v->driver->api.MemAlloc(&l->stop, sizeof(uint32_t))))
+        return xpu_cuda_status(v->driver, v, err, "cuMemAlloc");
+    return write_stop(v, 0);
+}
+
 static sd_status make_loops(xpu_cuda *v)
 {
     const xpu_cuda_api *a = &v->driver->api;
     xpu_cuda_loops *l = &v->loops;
-    const char *call = "cuModuleGetFunction";
     sd_status st;
     cu_result err;
 
     if ((st = xpu_cuda_load_image(v, tellers, &l->module)))
         return st;
-    if (!(err = a->ModuleGetFunction(&l->turn, l->module, "sundog_turn")) &&
-        !(err = a->ModuleGetFunction(&l->branch, l->module, "sundog_branch"))) {
-        call = "cuMemAlloc";
-        err = a->MemAlloc(&l->stop, sizeof(uint32_t));
-    }
-    if (err)
-        return xpu_cuda_status(v->driver, v, err, call);
-    return write_stop(v, 0);
+    if ((err = a->ModuleGetFunction(&l->turn, l->module, "sundog_turn")) ||
+        (err = a->ModuleGetFunction(&l->branch, l->module, "sundog_branch")))
+        return xpu_cuda_status(v->driver, v, err, "cuModuleGetFunction");
+    return xpu_cuda_make_stop(v);
 }
 
 static bool has_loops(xpu_cuda *v)
@@ -379,14 +398,13 @@ static cu_result query(xpu_cuda *v)
  * it took so far. */
 #define SPIN_NS  50000u
 #define SLEEP_NS 1000000u
-static cu_result await(xpu_cuda *v, const xpu_run *r, bool *cancelled)
+static cu_result await(xpu_cuda *v, const _Atomic bool *cancel, bool *cancelled)
 {
     uint64_t from = sd_now_ns(), ns;
     cu_result err;
 
     while ((err = query(v)) == CU_NOT_READY) {
-        if ((*cancelled =
-                 atomic_load_explicit(r->cancel, memory_order_relaxed)))
+        if ((*cancelled = atomic_load_explicit(cancel, memory_order_relaxed)))
             return CU_OK;
         ns = sd_now_ns() - from;
         if (ns > SPIN_NS) {
@@ -399,10 +417,10 @@ static cu_result await(xpu_cuda *v, const xpu_run *r, bool *cancelled)
 
 /* A loop cannot be taken back, and nobody knows how long it runs: so the host
  * waits for it, and tells it to end when the run is cancelled. */
-static sd_status await_loops(xpu_cuda *v, const xpu_run *r)
+sd_status xpu_cuda_await_loops(xpu_cuda *v, const _Atomic bool *cancel)
 {
     bool cancelled = false;
-    cu_result err = await(v, r, &cancelled);
+    cu_result err = await(v, cancel, &cancelled);
     sd_status st, st2;
 
     if (err)
@@ -423,7 +441,7 @@ static sd_status await_loops(xpu_cuda *v, const xpu_run *r)
 static sd_status pace(xpu_cuda *v, const xpu_cuda_piece *p, const xpu_run *r)
 {
     if (p->loops)
-        return await_loops(v, r);
+        return xpu_cuda_await_loops(v, r->cancel);
     return xpu_cuda_keep_pace(v, p->nnode);
 }
 

@@ -84,7 +84,8 @@ static cu_result record_kernel(recorder *r, const thunk *t)
         return CU_OK;
     for (int i = 0; i < t->narg; i++)
         r->run->slot[i] = address(r, &t->arg[i]);
-    return put_kernel(r, &p, r->run->slot, k->nslot);
+    return put_kernel(r, &p, r->run->slot,
+                      xpu_cuda_words(r->v, k, r->run->slot));
 }
 
 static cu_copy_side side_of(const void *p)

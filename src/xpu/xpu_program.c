@@ -38,7 +38,7 @@ static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
     for (int i = 0; i < seq->n; i++) {
         const thunk *t = &seq->at[i];
 
-        x->max_arg = SD_MAX(x->max_arg, t->narg);
+        x->max_arg = SD_MAX(x->max_arg, t->narg + 1); /* a loop's word */
         x->beside |= t->kind == THUNK_BESIDE;
         if (t->kind == THUNK_COLLECTIVE && (st = add_collective(x, t)))
             return st;

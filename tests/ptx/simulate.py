@@ -4,7 +4,8 @@ A group's items go on side by side, one instruction at a time: those that are
 furthest behind.  What stands in kernels of products is known, wgmma as well; an
 instruction that is not is an error.  Beside the values it is tried that
 
-* no item reads or writes local memory that another wrote since the last barrier,
+* no item reads or writes memory that another wrote since the last barrier (that none
+  writes what another may still read is not tried),
 * wgmma reads what was written before a fence of its proxy and a barrier, and
 * what it reads stays until it is waited for: it is done when it begins, and once
   more when it ends,
@@ -87,6 +88,7 @@ class Group:
         self.written = np.full(len(self.local), -1, np.int64)
         self.fresh = np.zeros(len(self.local), bool)     # no fence yet
         self.epoch = 0
+        self.marks = {}                                  # of arrays: writer, written
         self.running, self.committed = [], 0
         self.open, self.copies = [], []                  # of a turn; turns
         item = np.arange(self.n, dtype=np.uint64)
@@ -133,7 +135,18 @@ class Group:
             self.ordered(at, who, ".".join(name))
             return who, self.local, at
         which = at[0, 0] >> 40
-        return who, self.memory[which - 1], at - (which << 40)
+        at = at - (which << 40)
+        self.ordered_outside(which, at, who, name)
+        return who, self.memory[which - 1], at
+
+    def ordered_outside(self, which, at, who, name):
+        if which not in self.marks:
+            self.marks[which] = [np.full(len(self.memory[which - 1]), -1, np.int64) for _ in range(2)]
+        writer, written = self.marks[which]
+        if ((written[at] == self.epoch) & (writer[at] != who[:, None])).any():
+            raise ValueError(f"{'.'.join(name)}: no barrier since another item wrote it")
+        if name[0] == "st":
+            writer[at], written[at] = who[:, None], self.epoch
 
     def load(self, name, ops, mask):
         each = TYPES[name[-1]]
@@ -328,11 +341,13 @@ class Group:
             self.epoch += 1
             self.set(ops[0], np.full(self.n, (self.get(ops[2]) != 0).any()), mask)
         elif key == "shfl":
-            assert mask.all() and name[1:] == ["sync", "idx", "b32"]
+            warps = mask.reshape(-1, 32)
+            assert (warps.all(1) == warps.any(1)).all() and name[1:] == ["sync", "idx", "b32"]
             item, of = np.arange(self.n), self.get(ops[2]).astype(np.int64)
             self.set(ops[0].split("|")[0], self.get(ops[1])[item // 32 * 32 + of % 32], mask)
         elif key == "bar":
-            assert mask.all(), "a barrier that not all reach"
+            n = int(ops[1]) if len(ops) > 1 else self.n  # the first items have their own
+            assert mask[:n].all() and mask.sum() == n, "a barrier that not all reach"
             self.epoch += 1
         elif key == "cp" and name[2] == "commit_group":
             assert mask.all()
@@ -433,6 +448,8 @@ class Group:
             return v[0] & np.uint64((1 << 8 * min(TYPES[name[1]], TYPES[name[2]])) - 1)
         if name[1:] == ["rna", "tf32", "f32"]:  # of finite numbers
             return v[0] + np.uint64(0x1000) & np.uint64(0xffffe000)
+        if name[1:] == ["rn", "f32", "s32"]:
+            return v[0].astype(np.uint32).view(np.int32).astype(np.float32).view(np.uint32)
         assert name[1:] in (["rn", "bf16x2", "f32"], ["rn", "f16x2", "f32"]), name
         out = np.zeros(self.n, np.uint64)
         for x, at in zip(v, (16, 0)):

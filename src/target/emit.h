@@ -126,7 +126,8 @@ typedef struct {
     /* All items of a group wait for each other, and see from then on what the
      * others wrote to such memory. */
     void (*barrier)(emit *e, unsigned memory);
-    /* The same, and an i1: c, an i1, of any of them.  NULL: no loop is a kernel. */
+    /* The same, and an i1: c, an i1, of any of them.  NULL: no kernel can be told to
+     * end, and items meet only if they are all of the group's. */
     LLVMValueRef (*any)(emit *e, LLVMValueRef c);
     /* Items number n * together .. of a group hand each other values without
      * memory: v, an i32, of that one among them whose number is `from`, an i32.
@@ -376,7 +377,10 @@ bool emit_divides_bytes(emit *e, const plan_node *n, const emit_value *x,
 
 /* Adds the kernel to the module; e holds module, builder and device. */
 sd_status emit_kernel(emit *e, const plan_kernel *k);
-sd_status emit_whole_loop(emit *e, const plan_kernel *k); /* emit_loop.c */
+/* emit_loop.c; of kernels of so many nodes, all together so many, functions are
+ * inlined. */
+enum { EMIT_INLINE_NODES = 80, EMIT_MOST_INLINED = 600 };
+sd_status emit_whole_loop(emit *e, const plan_kernel *k);
 void emit_stages(emit *e);
 /* Stage 0 of a kernel with `rows`, over a range of LANE. */
 void emit_rows(emit *e, LLVMValueRef from, LLVMValueRef to);

@@ -51,10 +51,10 @@ void emit_begin_gpu(emit *e)
                             LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t,
                                              launched ? n : n + 2, 0));
     emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
-    if (launched) {
-        LLVMSetFunctionCallConv(e->fn, e->abi->kernel_cc);
+    LLVMSetFunctionCallConv(e->fn,
+                            launched ? e->abi->kernel_cc : e->abi->function_cc);
+    if (launched)
         e->abi->mark(e);
-    }
     emit_start_function(e);
     e->lid = number(e, EMIT_ITEM);
     e->first = number(e, EMIT_GROUP);

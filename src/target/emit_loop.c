@@ -10,7 +10,7 @@
 #include "emit_loop.h"
 #include "target_room.h"
 
-enum { SMALL_CELL = 64, INLINE_NODES = 80, MOST_INLINED = 600 };
+enum { SMALL_CELL = 64 };
 #define INLINE_NS 100.0
 
 /* ---- the kernels of the steps ---- */
@@ -29,8 +29,8 @@ static bool is_inlined(const emit_looper *l, const plan_kernel *k)
     bool brief =
         l->e->gpu || (k->tiles == 1 && target_guess_ns(k) <= INLINE_NS);
 
-    return !k->sort && !k->call && brief && k->nnode <= INLINE_NODES &&
-           l->inlined + k->nnode <= MOST_INLINED;
+    return !k->sort && !k->call && brief && k->nnode <= EMIT_INLINE_NODES &&
+           l->inlined + k->nnode <= EMIT_MOST_INLINED;
 }
 
 static void make_kernel(emit_looper *l, const plan_kernel *k)
@@ -192,7 +192,8 @@ static void go_on_unless_stopped(emit_looper *l)
     LLVMValueRef mark;
 
     if (e->gpu) {
-        emit_loop_look_group(l);
+        if (e->abi->any)
+            emit_loop_look_group(l);
         return;
     }
     next = emit_block(e, "turn");

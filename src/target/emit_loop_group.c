@@ -9,11 +9,13 @@
 
 enum { LOOK_EACH = 64 }; /* turns, a power of two */
 
-/* A slot for each cell, and the address of the word that ends the loop. */
+/* A slot for each cell, and the address of the word that ends the loop, where
+ * one does. */
 void emit_loop_begin_group(emit_looper *l)
 {
     emit *e = l->e;
     unsigned n = (unsigned)l->k->nslot;
+    bool ends = e->abi->any;
     LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, n + 1);
 
     for (unsigned i = 0; i <= n; i++)
@@ -22,7 +24,7 @@ void emit_loop_begin_group(emit_looper *l)
     e->si = e->i32;
     e->fn = LLVMAddFunction(
         e->m, l->k->name,
-        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, n + 1, 0));
+        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, n + ends, 0));
     LLVMSetFunctionCallConv(e->fn, e->abi->kernel_cc);
     emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
     e->abi->mark(e);
@@ -31,11 +33,14 @@ void emit_loop_begin_group(emit_looper *l)
         l->cell[i] = LLVMGetParam(e->fn, i);
         l->base[i] = l->k->loop->cell.at[i].slice.offset;
     }
+    l->item =
+        LLVMBuildIntCast2(e->b, e->abi->id(e, EMIT_ITEM), e->i32, false, "");
+    l->done = emit_block(e, "done");
+    if (!ends)
+        return;
     l->stop = LLVMGetParam(e->fn, n);
-    l->item = e->abi->id(e, EMIT_ITEM);
     l->turns = emit_alloca(e, e->i32);
     LLVMBuildStore(e->b, LLVMConstNull(e->i32), l->turns);
-    l->done = emit_block(e, "done");
 }
 
 void emit_loop_meet(emit_looper *l)
@@ -84,8 +89,10 @@ static void call(emit_looper *l, const plan_kernel *k, LLVMValueRef *slot,
 
     slot[k->nslot] = item;
     slot[k->nslot + 1] = group;
-    LLVMBuildCall2(l->e->b, LLVMGlobalGetValueType(fn), fn, slot,
-                   (unsigned)k->nslot + 2, "");
+    LLVMSetInstructionCallConv(
+        LLVMBuildCall2(l->e->b, LLVMGlobalGetValueType(fn), fn, slot,
+                       (unsigned)k->nslot + EMIT_LOOP_NUMBERS, ""),
+        l->e->abi->function_cc);
 }
 
 /* NULL: they are all. */
@@ -136,6 +143,7 @@ static void call_in_turn(emit_looper *l, const plan_kernel *k,
     emit *e = l->e;
     LLVMBasicBlockRef no = first_items(l, k->group);
 
+    assert(e->abi->any || !no); /* target_loop.c: all of them meet, or none */
     for (int i = 0; i < k->tiles; i++) {
         if (i)
             meet_of(l, k);

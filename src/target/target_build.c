@@ -351,8 +351,7 @@ static const target_ops *loops_first(plan *p, const sd_options *opt)
 {
     const target_ops *ops = target_ops_of(p->program->device.kind);
 
-    if ((ops->on_host || ops->abi->any) &&
-        (!opt || sd_opt_bool(opt, SD_OPT_FUSE)))
+    if (!opt || sd_opt_bool(opt, SD_OPT_FUSE))
         target_loops(p);
     return ops;
 }

@@ -8,6 +8,7 @@
  * overlap are one slot.  emit_loop.c writes the code; kernels that only loops
  * use are not built for themselves. */
 #include "emit.h"
+#include "target_module.h"
 #include "target_room.h"
 
 enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
@@ -18,16 +19,23 @@ enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
 enum { MOST_ITEMS = 512, MOST_ROUNDS = 2, MOST_LOCAL = 32 << 10 };
 #define SHARED_WORK 2e5
 #define STEP_NS     500.0 /* of a group, rather too long than too short */
-#define QUEUED_NS \
-    1e6   /* a loop that is longer is waited for, so that it can end */
+/* A loop that is longer is waited for, so that it can end; where none can be
+ * told to end, a longer one keeps its steps, and so does one that nobody can
+ * count. */
+#define QUEUED_NS 1e6
+#define HELD_NS   20e6
 
 typedef struct {
     const plan *p;
     bool gpu;
+    bool ends; /* when it is told to */
     int nstep;
     double ns;
     bool sorts;
-    int64_t items; /* GPU: of its group */
+    int subgroup;  /* GPU: of all kernels; below 0: none yet */
+    int64_t items; /* GPU: of its group, */
+    int64_t meet;  /* and of the least whose items wait for each other */
+    int nodes;
     uint64_t local; /* GPU: bytes */
     plan_loop *loop;
 } look;
@@ -58,16 +66,26 @@ static bool is_plain(const plan_kernel *k)
            !(k->blocks && plan_engine_table[k->blocks->engine].several);
 }
 
+/* Where no barrier is the first items' alone, and no function has one. */
+static bool meets_with_all(const look *l)
+{
+    return l->ends || (l->meet >= l->items && l->nodes <= EMIT_MOST_INLINED);
+}
+
 /* Groups that need no local memory are done side by side. */
 static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
 {
     int64_t side = 1, all = SD_MAX(k->tiles, 1);
 
-    if (!is_plain(k) || k->group > MOST_ITEMS || k->group & (k->group - 1))
+    if (!is_plain(k) || k->group > MOST_ITEMS || k->group & (k->group - 1) ||
+        (l->subgroup >= 0 && l->subgroup != k->subgroup))
         return false;
+    l->subgroup = k->subgroup;
     while (!local && side < all && 2 * side * k->group <= MOST_ITEMS)
         side *= 2;
     l->items = SD_MAX(l->items, side * k->group);
+    l->meet = local ? SD_MIN(l->meet, k->group) : l->meet;
+    l->nodes += k->nnode <= EMIT_INLINE_NODES ? k->nnode : EMIT_MOST_INLINED;
     l->local += local;
     return l->local <= MOST_LOCAL &&
            (all == 1 ||
@@ -189,17 +207,15 @@ typedef struct {
     plan *p;
     sd_vec(plan_kernel *) made;
     plan_kernel **all; /* as the steps number them */
-    bool gpu;
+    bool gpu, ends;
 } collapser;
 
-static void collapse(collapser *c, thunk *t, const look *l)
+static void collapse(collapser *c, thunk *t, const look *l, work w)
 {
     thunk_program *pr = c->p->program;
     plan_kernel *k = sd_arena_new(c->p->arena, plan_kernel);
     int n = l->loop->cell.n;
-    work w = {0};
 
-    add_work(&w, t, 1);
     k->name = sd_arena_fmt(pr->arena, "loop$%d", c->made.n);
     k->arena = c->p->arena;
     k->loop = l->loop;
@@ -208,6 +224,7 @@ static void collapse(collapser *c, thunk *t, const look *l)
     k->flops = w.flops;
     k->bytes = w.bytes;
     k->group = l->gpu ? (int)l->items : 1;
+    k->subgroup = SD_MAX(l->subgroup, 0);
     k->local_bytes =
         l->gpu ? 0 : PLAN_LOOP_HEAD + most_local(l, t->seq, t->nseq);
     l->loop->step = sd_arena_copy(c->p->arena, t, sizeof *t);
@@ -232,13 +249,21 @@ static void visit(collapser *c, thunk_seq *seq)
 {
     for (int i = 0; i < seq->n; i++) {
         thunk *t = &seq->at[i];
-        look l = {.p = c->p, .gpu = c->gpu, .items = 1};
+        look l = {.p = c->p,
+                  .gpu = c->gpu,
+                  .ends = c->ends,
+                  .items = 1,
+                  .meet = INT64_MAX,
+                  .subgroup = -1};
+        work w = {0};
 
-        if (t->kind == THUNK_WHILE && fits(&l, t)) {
+        add_work(&w, t, 1);
+        if (t->kind == THUNK_WHILE && fits(&l, t) && meets_with_all(&l) &&
+            (l.ends || (!w.unknown && w.steps * STEP_NS <= HELD_NS))) {
             l.loop = sd_arena_new(c->p->arena, plan_loop);
             add_cells(&l, t);
             if (l.loop->cell.n <= MOST_SLOTS) {
-                collapse(c, t, &l);
+                collapse(c, t, &l, w);
                 continue;
             }
         }
@@ -273,7 +298,7 @@ static void mark(const thunk_seq *seq, int *to)
     }
 }
 
-static thunk_kernel entry_of(const plan_kernel *k)
+static thunk_kernel entry_of(const collapser *c, const plan_kernel *k)
 {
     return (thunk_kernel){.symbol = k->name,
                           .binary = -1,
@@ -283,7 +308,7 @@ static thunk_kernel entry_of(const plan_kernel *k)
                           .local_bytes = k->local_bytes,
                           .flops = k->flops,
                           .bytes = k->bytes,
-                          .loop = true};
+                          .loop = c->ends};
 }
 
 static void keep_launched(collapser *c)
@@ -303,7 +328,7 @@ static void keep_launched(collapser *c)
         if (!to[i])
             continue;
         kernel[kept] = k;
-        entry[kept] = is_loop ? entry_of(k) : pr->kernel[i];
+        entry[kept] = is_loop ? entry_of(c, k) : pr->kernel[i];
         to[i] = kept++;
     }
     renumber(&pr->seq, to);
@@ -314,8 +339,9 @@ static void keep_launched(collapser *c)
 
 void target_loops(plan *p)
 {
-    bool gpu = p->program->device.kind != DEVICE_HOST;
-    collapser c = {.p = p, .all = p->kernel, .gpu = gpu};
+    const emit_abi *abi = target_ops_of(p->program->device.kind)->abi;
+    collapser c = {
+        .p = p, .all = p->kernel, .gpu = abi, .ends = !abi || abi->any};
 
     visit(&c, &p->program->seq);
     if (c.made.n)

@@ -113,10 +113,10 @@ typedef struct { /* one entry point */
     int group;            /* work items of a group; host: 1 */
     uint64_t local_bytes; /* host: scratch a worker needs */
     double flops, bytes;
-    bool loop;            /* it is a loop without a known end.  host: which stops
-                             when the bool that its scratch points to is set;
-                             cuda: when the word at its last parameter, which
-                             the runtime adds to the slots, is not 0 */
+    bool loop;            /* host, cuda: it is a loop without a known end, which stops
+                             when the bool that its scratch points to is set,
+                             or the word at its last parameter, which the
+                             runtime adds to its slots, is not 0 */
 } thunk_kernel;
 
 typedef struct { sd_dtype dtype; int rank; const int64_t *dim;

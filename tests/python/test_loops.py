@@ -1,6 +1,6 @@
-"""A loop of small steps is one kernel on the host; it gives what its steps give
-one by one.  A condition that does more than compare is asked each turn, also
-where it is known how often the loop turns."""
+"""A loop of small steps is one kernel; it gives what its steps give one by one.  A
+condition that does more than compare is asked each turn, also where it is known how
+often the loop turns."""
 
 import pytest
 
@@ -65,9 +65,10 @@ for f, a in [(counted, (jnp.float32(2), 1000)), (counted, (f32(5), 0)),
 """
 
 
-def test_a_loop_gives_what_its_steps_give(python):
-    whole = python(PROGRAMS, env={"SUNDOG_DEVICE": "host"})
-    steps = python(PROGRAMS, env={"SUNDOG_DEVICE": "host", "SUNDOG_FUSE": "0"})
+@pytest.mark.parametrize("device", ["host", "cl"])
+def test_a_loop_gives_what_its_steps_give(python, device):
+    whole = python(PROGRAMS, env={"SUNDOG_DEVICE": device})
+    steps = python(PROGRAMS, env={"SUNDOG_DEVICE": device, "SUNDOG_FUSE": "0"})
     assert whole == steps and len(whole.split("\n")) >= 32
 
 

@@ -411,10 +411,14 @@ static void notice_fork(onednn *l)
 
 /* Small work is done sooner by one thread than others wake; by its shape alone,
  * for the same results in every run. */
-static void set_threads(const onednn *l, const libcall *c)
+static void set_threads(onednn *l, const libcall *c)
 {
+    bool small = libcall_flops(c) < SMALL_FLOPS;
+
     if (l->set_threads)
-        l->set_threads(libcall_flops(c) < SMALL_FLOPS ? 1 : l->nthread);
+        l->set_threads(small ? 1 : l->nthread);
+    if (!small)
+        onednn_place_threads(l);
 }
 
 /* ---- relu, where the library would make 0 of a NaN ---- */

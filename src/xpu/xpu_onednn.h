@@ -5,6 +5,7 @@
 #define XPU_ONEDNN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "xpu_engine.h"
@@ -204,6 +205,15 @@ typedef struct {
 } onednn_way;
 extern const onednn_way onednn_v2, onednn_v3;
 
+/* The threads of OpenMP that work for the thread that called last.  Atomic, as
+ * they write here themselves, and wait for each other in code of OpenMP's. */
+enum { ONEDNN_PLACED = 15 };
+typedef struct {
+    _Atomic pid_t caller, thread[ONEDNN_PLACED];
+    _Atomic int n;
+    int barred; /* the processor on which none of them runs, or -1 */
+} onednn_place;
+
 struct onednn {
     const onednn_way *way;
     void *handle, *engine, *stream;
@@ -215,6 +225,10 @@ struct onednn {
     pid_t owner;
     pthread_mutex_t lock;
     void (*set_threads)(int);
+    /* OpenMP's, or NULL */
+    void (*parallel)(void (*)(void *), void *, unsigned, unsigned);
+    int (*is_bound)(void);
+    onednn_place place;
     const onednn_version *(*get_version)(void);
     int (*get_isa)(void); /* a mask */
     size_t (*desc_size)(const onednn_md *);
@@ -245,6 +259,7 @@ sd_status onednn_refused(int e, const char *what); /* their status */
 sd_status onednn_build(onednn *l, onednn_call *c, onednn_recipe *r,
                        const char *what);
 void onednn_recipe_finish(onednn *l, onednn_recipe *r);
+void onednn_place_threads(onednn *l); /* away from the caller's processor */
 sd_status onednn_work(onednn *l, size_t bytes); /* at least so much of it */
 sd_status onednn_matmul(onednn *l, onednn_call *c);
 sd_status onednn_conv(onednn *l, onednn_call *c);

@@ -24,6 +24,8 @@ static bool bind(onednn *l)
     *(void **)&l->desc_size = onednn_symbol(l, "dnnl_memory_desc_get_size");
     *(void **)&l->query_md = onednn_symbol(l, "dnnl_primitive_desc_query_md");
     *(void **)&l->set_threads = onednn_symbol(l, "omp_set_num_threads");
+    *(void **)&l->parallel = onednn_symbol(l, "GOMP_parallel");
+    *(void **)&l->is_bound = onednn_symbol(l, "omp_get_proc_bind");
     return ok && l->get_version && l->get_isa && l->desc_size && l->query_md &&
            l->way->bind(l);
 }

@@ -166,7 +166,7 @@ static LLVMValueRef woven_half(emit *e, LLVMValueRef x, LLVMValueRef y,
 
 void emit_weave_apart(emit *e, LLVMValueRef const *x, int n, LLVMValueRef *out)
 {
-    LLVMValueRef in[2][EMIT_WOVEN], half[2][EMIT_WOVEN];
+    LLVMValueRef in[2][EMIT_WOVEN] = {0}, half[2][EMIT_WOVEN];
 
     if (n == 1) {
         out[0] = x[0];

@@ -92,6 +92,17 @@ static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
             (all <= MOST_ROUNDS * side && k->flops + k->bytes <= SHARED_WORK));
 }
 
+/* A word of 8 bytes an item; what is read and written there must not overlap. */
+static bool copy_fits(look *l, const thunk *t)
+{
+    int64_t words = (int64_t)(t->arg[1].bytes + 7) / 8;
+
+    while (l->items < words && l->items < MOST_ITEMS)
+        l->items *= 2;
+    return words <= MOST_ROUNDS * MOST_ITEMS &&
+           !thunk_slices_overlap(t->arg[0], t->arg[1]);
+}
+
 static bool thread_fits(look *l, const plan_kernel *k)
 {
     double ns = target_guess_ns(k);
@@ -111,8 +122,7 @@ static bool fits(look *l, const thunk *t)
                                    l->p->program->kernel[t->kernel].local_bytes)
                       : thread_fits(l, l->p->kernel[t->kernel]);
     case THUNK_COPY:
-        return t->arg[1].bytes <= MOST_COPY &&
-               !(l->gpu && thunk_slices_overlap(t->arg[0], t->arg[1]));
+        return l->gpu ? copy_fits(l, t) : t->arg[1].bytes <= MOST_COPY;
     case THUNK_WHILE:
     case THUNK_COND:
         return all_fit(l, t->seq, t->nseq);

@@ -1,6 +1,6 @@
 """JAX's shipped primitive programs on our device against JAX's CPU.
 
-usage: conform.py [--only REGEX] [--x64] [--every N] [--jobs N]
+usage: conform.py [--only REGEX] [--x64] [--every N [--first K]] [--jobs N]
 SUNDOG_DEVICE says where; `eval` is no device but the reference evaluator.
 Results go to build/conform/DEVICE.tsv, with --x64 to DEVICE-x64.tsv (name,
 status, seconds, worst error or message, MB that it took on the device, on JAX's
@@ -172,7 +172,7 @@ def worker(k, first, a, pipe):
     """Runs the programs of residue k from number `first` on; says which one
     it is at before each, so that the parent knows what a crash is due to."""
     harnesses = prepare(a.x64)
-    chosen = [h for h in harnesses if re.search(a.only, h.fullname)][::a.every]
+    chosen = [h for h in harnesses if re.search(a.only, h.fullname)][a.first::a.every]
     for i in range(first, len(chosen), a.jobs):
         h, start, mb = chosen[i], time.perf_counter(), []
         pipe.send((i, h.fullname))
@@ -277,6 +277,7 @@ def main():
     ap.add_argument("--only", default=".*")
     ap.add_argument("--x64", action="store_true")
     ap.add_argument("--every", type=int, default=1)
+    ap.add_argument("--first", type=int, default=0)
     ap.add_argument("--jobs", type=int, default=2)
     a = ap.parse_args()
     known = read_known()

@@ -339,7 +339,7 @@ sd_status emit_whole_loop(emit *e, const plan_kernel *k)
         emit_loop_begin_group(&l);
     else
         begin_on_host(&l);
-    run_while(&l, k->loop->step);
+    run_step(&l, k->loop->step);
     LLVMBuildBr(e->b, l.done);
     LLVMPositionBuilderAtEnd(e->b, l.done);
     for (int i = 0; i < k->nslot && !e->gpu; i++)

@@ -1,12 +1,13 @@
 /* Loops of small steps become one kernel each: a turn of a loop of scalars
- * takes as long as its arithmetic, not as the launches of its steps.
+ * takes as long as its arithmetic, not as the launches of its steps.  On GPUs
+ * branches become kernels, too, also outside of loops.
  *
- * A while step fits when all that it runs are kernels that one thread of the
- * host, or one group of a GPU, runs anyhow, small copies, and loops and
- * branches of such; libraries and the host are called from outside.  The memory
- * that the steps name becomes the kernel's slots: parts of a buffer that
- * overlap are one slot.  emit_loop.c writes the code; kernels that only loops
- * use are not built for themselves. */
+ * A step fits when all that it runs are kernels that one thread of the host, or
+ * one group of a GPU, runs anyhow, small copies, and loops and branches of
+ * such; libraries and the host are called from outside.  The memory that the
+ * steps name becomes the kernel's slots: parts of a buffer that overlap are one
+ * slot. emit_loop.c writes the code; kernels that only loops use are not built
+ * for themselves. */
 #include "emit.h"
 #include "target_module.h"
 #include "target_room.h"
@@ -92,7 +93,8 @@ static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
             (all <= MOST_ROUNDS * side && k->flops + k->bytes <= SHARED_WORK));
 }
 
-/* A word of 8 bytes an item; what is read and written there must not overlap. */
+/* A word of 8 bytes an item; what is read and written there must not overlap.
+ */
 static bool copy_fits(look *l, const thunk *t)
 {
     int64_t words = (int64_t)(t->arg[1].bytes + 7) / 8;
@@ -255,6 +257,12 @@ static void collapse(collapser *c, thunk *t, const look *l, work w)
     *sd_push(c->p->arena, &c->made) = k;
 }
 
+/* A predicate that a GPU's host, or its driver, would have to look at. */
+static bool is_asked(const collapser *c, const thunk *t)
+{
+    return t->kind == THUNK_WHILE || (c->gpu && t->kind == THUNK_COND);
+}
+
 static void visit(collapser *c, thunk_seq *seq)
 {
     for (int i = 0; i < seq->n; i++) {
@@ -268,7 +276,7 @@ static void visit(collapser *c, thunk_seq *seq)
         work w = {0};
 
         add_work(&w, t, 1);
-        if (t->kind == THUNK_WHILE && fits(&l, t) && meets_with_all(&l) &&
+        if (is_asked(c, t) && fits(&l, t) && meets_with_all(&l) &&
             (l.ends || (!w.unknown && w.steps * STEP_NS <= HELD_NS))) {
             l.loop = sd_arena_new(c->p->arena, plan_loop);
             add_cells(&l, t);

@@ -1,4 +1,4 @@
-"""A loop of small steps that one group of a CUDA GPU runs: tests/ptx/simulate.py runs
+"""A loop of small steps, or a branch, that one group of a CUDA GPU runs: tests/ptx/simulate.py runs
 it, which no item may leave a barrier out for, and `host` runs the steps one by one."""
 import os
 import re
@@ -182,6 +182,42 @@ def by_steps(text, args, tmp):
 def test_a_group_does_the_steps(of, tmp_path):
     text, args = program(*of), list(arguments(of[0]))
     for got, want in zip(simulated(text, args, tmp_path), by_steps(text, args, tmp_path)):
+        assert np.array_equal(got.view(np.int32), want.view(np.int32))
+
+
+BRANCHES = """HloModule branches
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+scaled {
+  x = f32[300] parameter(0)
+  c = f32[] constant(0.5)
+  b = f32[300] broadcast(c), dimensions={}
+  ROOT y = f32[300] multiply(x, b)
+}
+turned {
+  x = f32[300] parameter(0)
+  zero = f32[] constant(0)
+  s = f32[] reduce(x, zero), dimensions={0}, to_apply=add
+  b = f32[300] broadcast(s), dimensions={}
+  v = f32[300] reverse(x), dimensions={0}
+  ROOT y = f32[300] add(v, b)
+}
+ENTRY e {
+  i = s32[] parameter(0)
+  x = f32[300] parameter(1)
+  y = f32[300] conditional(i, x, x), branch_computations={scaled, turned}
+  ROOT r = (s32[], f32[300]) tuple(i, y)
+}
+"""
+
+
+@pytest.mark.parametrize("index", [0, 1, 2, -1])
+def test_a_group_takes_a_branch(index, tmp_path):
+    args = [np.int32(index), *arguments(["f32[300]"])]
+    for got, want in zip(simulated(BRANCHES, args, tmp_path), by_steps(BRANCHES, args, tmp_path)):
         assert np.array_equal(got.view(np.int32), want.view(np.int32))
 
 

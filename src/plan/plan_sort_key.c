@@ -12,7 +12,9 @@
 enum {
     MOST_STEPS = 10000, /* of the search: a comparator may be any graph */
     EACH = 8,           /* elements that an item has in registers */
-    MOST_TEAM = 1024
+    MOST_TEAM = 1024,
+    ALONE = 2048 /* elements; others take pieces of a longer row, if most units
+                    have none */
 };
 
 typedef struct { /* a number that the comparator orders by */
@@ -306,7 +308,8 @@ bool plan_sort_in_items(plan_kernel *k, int64_t n, const device_desc *dev)
     int64_t tiles;
     int abreast;
 
-    if (!s->keys || !dev->access || n > (int64_t)EACH * MOST_TEAM)
+    if (!s->keys || !dev->access || n > (int64_t)EACH * MOST_TEAM ||
+        (n > ALONE && s->rows < dev->units / 2))
         return false;
     s->each = (int)SD_MIN(n, EACH);
     s->team = team_of(n, s->each);

@@ -5,6 +5,8 @@
 enum {
     BLOCK = 16, /* positions of an axis that is crossed, in a tile */
     GPU_STEPS = 4, /* positions of LANE that an item takes at most */
+    LIST_STEPS = 16, /* of a list of updates */
+    LIST_GROUPS = 64, /* of a unit, before they take more positions */
     LESS_IDLE = 8 /* a group is smaller than the device's where that spares
                      one item in so many */
 };
@@ -418,6 +420,15 @@ static bool stream(plan_kernel *k, int lane, const device_desc *dev)
     return true;
 }
 
+/* Positions of a list that items look at, one after the other, since at most of
+ * them no run may begin: as many as leave each unit some groups. */
+static int64_t list_steps(double groups, const device_desc *dev)
+{
+    int64_t n = (int64_t)(groups / ((double)dev->units * LIST_GROUPS));
+
+    return SD_MIN(SD_MAX(n, 1), LIST_STEPS);
+}
+
 /* One element an item: what has no rule of its own above. */
 static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
 {
@@ -434,6 +445,9 @@ static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
         plan_cut_axis(&k->axis[i], i == lane    ? k->group * steps
                                    : i == cross ? BLOCK
                                                 : 1);
+    if (k->runs && k->runs->axis != lane)
+        plan_cut_axis(&k->axis[k->runs->axis],
+                      list_steps(all / (double)(k->group * steps), dev));
     plan_unroll_rows(k, lane, dev);
     if (!k->axis[lane].outer)
         plan_park(k, lane, dev->local_bytes, false);

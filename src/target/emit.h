@@ -491,9 +491,9 @@ emit_value emit_staged(emit *e, const plan_node *n, int copy);
 
 /* ---- emit_runs.c ---- */
 
-/* The loop over the updates of a run, at an open position of its axis. */
-void emit_run_open(emit *e, emit_loop *l);
-/* All that is done there, where the updates are in the list. */
+/* All that is done at an open position of a list of runs: where the updates lie
+ * elsewhere; where they are in the list. */
+void emit_run_rows(emit *e);
 void emit_run_listed(emit *e);
 
 /* ---- emit_atomic.c ---- */

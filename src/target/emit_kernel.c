@@ -13,7 +13,6 @@ typedef struct {
 typedef struct {
     emit *e;
     range range[EMIT_AXES];
-    bool in_run; /* of updates: plan_runs */
     const plan_cut *cut; /* of the axes that are not open yet, or NULL */
     bool asks; /* the stretch that is open is none that is known */
 } nest;
@@ -365,28 +364,19 @@ static bool begins_blocks(const emit *e, int a)
     return b && a == __builtin_ctzll(outer & ~(b->rest | 1ull << e->lane));
 }
 
-/* Is the axis just opened that of a list of runs? */
-static bool begins_run(const nest *t, int i)
+static void innermost(emit *e)
 {
-    const plan_kernel *k = t->e->k;
+    const plan_runs *r = e->k->runs;
 
-    return k->runs && !t->in_run && i > 0 && k->nest[i - 1] == k->runs->axis;
-}
-
-static void outer_run(nest *t, int i)
-{
-    emit *e = t->e;
-    emit_loop l;
-
-    if (e->k->runs->moved) {
+    if (e->gpu && !r)
+        emit_stage_loads(e);
+    e->outer_depth = e->depth;
+    if (!r)
+        emit_stages(e);
+    else if (r->moved)
         emit_run_listed(e);
-        return;
-    }
-    emit_run_open(e, &l);
-    t->in_run = true;
-    outer(t, i);
-    t->in_run = false;
-    emit_axis_close(e, e->k->runs->axis, &l);
+    else
+        emit_run_rows(e);
 }
 
 static void outer(nest *t, int i)
@@ -396,15 +386,8 @@ static void outer(nest *t, int i)
     emit_loop l;
     int a;
 
-    if (begins_run(t, i)) {
-        outer_run(t, i);
-        return;
-    }
     if (i == e->k->nnest) {
-        if (e->gpu)
-            emit_stage_loads(e);
-        e->outer_depth = e->depth;
-        emit_stages(e);
+        innermost(e);
         return;
     }
     a = e->k->nest[i];

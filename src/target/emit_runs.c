@@ -41,46 +41,6 @@ static LLVMValueRef begins_run(const finder *f, LLVMValueRef key)
     return LLVMBuildAnd(e->b, begins, in, "");
 }
 
-/* Where the run ends: most are short, so steps double; then by bisection. */
-static LLVMValueRef end_of_run(const finder *f, LLVMValueRef key,
-                               LLVMValueRef begins)
-{
-    emit *e = f->e;
-    LLVMValueRef lo = emit_variable(e, emit_plus(e, f->at, 1)), hi, step, mid;
-    LLVMBasicBlockRef look;
-    emit_while w;
-
-    hi = emit_variable(
-        e, LLVMBuildSelect(e->b, begins, emit_get(e, lo), f->n, ""));
-    step = emit_variable(e, emit_si(e, 1));
-    w = emit_while_begin(e);
-    look = emit_block(e, "look");
-    LLVMBuildCondBr(e->b, emit_below(e, emit_get(e, hi), f->n), look, w.done);
-    LLVMPositionBuilderAtEnd(e->b, look);
-    emit_while_test(e, &w, same_place(f, emit_get(e, hi), key));
-    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, hi), 1), lo);
-    mid = LLVMBuildAdd(e->b, emit_get(e, step), emit_get(e, step), "");
-    LLVMBuildStore(e->b, mid, step);
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, f->at, mid, ""), hi);
-    emit_while_end(e, &w);
-    hi = emit_variable(
-        e, LLVMBuildSelect(e->b, begins, emit_smaller(e, emit_get(e, hi), f->n),
-                           emit_get(e, lo), ""));
-    w = emit_while_begin(e);
-    emit_while_test(e, &w, emit_below(e, emit_get(e, lo), emit_get(e, hi)));
-    mid = LLVMBuildAdd(e->b, emit_get(e, lo), emit_get(e, hi), "");
-    mid = LLVMBuildLShr(e->b, mid, emit_si(e, 1), "");
-    begins = same_place(f, mid, key);
-    LLVMBuildStore(e->b,
-                   LLVMBuildSelect(e->b, begins, emit_plus(e, mid, 1),
-                                   emit_get(e, lo), ""),
-                   lo);
-    LLVMBuildStore(e->b,
-                   LLVMBuildSelect(e->b, begins, emit_get(e, hi), mid, ""), hi);
-    emit_while_end(e, &w);
-    return emit_get(e, lo);
-}
-
 /* ---- updates that are in the list ---- */
 
 /* Those that are left out end no run. */
@@ -98,13 +58,13 @@ static LLVMValueRef ends_run(const finder *f, LLVMValueRef key)
     return LLVMBuildAnd(e->b, ends, in, "");
 }
 
-static LLVMValueRef updated(emit *e, const plan_node *n, LLVMValueRef old,
-                            LLVMValueRef by)
+static emit_value combined(emit *e, const plan_node *n, emit_value old,
+                           emit_value by)
 {
-    emit_value arg[2] = {{old, NULL}, {by, NULL}}, root[1];
+    emit_value arg[2] = {old, by}, root[1];
 
     emit_body(e, n->body, arg, root);
-    return root[0].re;
+    return root[0];
 }
 
 /* All of the run that begins there, in a register. */
@@ -115,6 +75,7 @@ static LLVMValueRef sum_run(const finder *f, const plan_node *n,
     LLVMValueRef at = emit_variable(e, f->at), sum = emit_variable(e, old);
     LLVMValueRef last = emit_plus(e, f->n, -1), goes, look;
     emit_while w = emit_while_begin(e);
+    emit_value v;
 
     look = emit_smaller(e, emit_get(e, at), last);
     goes = LLVMBuildAnd(e->b, emit_below(e, emit_get(e, at), f->n),
@@ -122,8 +83,9 @@ static LLVMValueRef sum_run(const finder *f, const plan_node *n,
     emit_while_test(e, &w, goes);
     look = emit_get(e, at);
     old = LLVMBuildLoad2(e->b, LLVMTypeOf(old), sum, "");
-    LLVMBuildStore(e->b, updated(e, n, old, read_list(f, f->r->update, look)),
-                   sum);
+    v = combined(e, n, (emit_value){old, NULL},
+                 (emit_value){read_list(f, f->r->update, look), NULL});
+    LLVMBuildStore(e->b, v.re, sum);
     LLVMBuildStore(e->b, emit_plus(e, look, 1), at);
     emit_while_end(e, &w);
     return LLVMBuildLoad2(e->b, LLVMTypeOf(old), sum, "");
@@ -155,23 +117,133 @@ void emit_run_listed(emit *e)
 
 /* ---- updates where they lie ---- */
 
-void emit_run_open(emit *e, emit_loop *l)
+enum { AT_ONCE = 2 /* updates whose reading does not wait for another's */ };
+
+/* The runs' axis stands at the update of that number. */
+static void open_update(const finder *f, LLVMValueRef number, emit_loop *l)
+{
+    emit *e = f->e;
+    emit_axis *x = &e->axis[f->r->axis];
+
+    emit_once_open(e, l);
+    x->level = e->depth;
+    x->at = LLVMBuildIntCast2(e->b, number, e->si, true, "");
+}
+
+static emit_value value_of(const finder *f, const plan_node *n,
+                           LLVMValueRef number)
+{
+    const plan_node *arg = n->arg[0];
+    emit_value v;
+    emit_loop l;
+
+    open_update(f, number, &l);
+    v = emit_node_value(f->e, arg, emit_canon(f->e, 0, arg->varies));
+    emit_level_loop_close(f->e, &l);
+    return v;
+}
+
+static LLVMValueRef place_of(const finder *f, const plan_node *n,
+                             LLVMValueRef number)
+{
+    LLVMValueRef at;
+    emit_loop l;
+
+    open_update(f, number, &l);
+    at = emit_expr(f->e, n->off, 0, false);
+    emit_level_loop_close(f->e, &l);
+    return at;
+}
+
+/* Is position i of the list there, and of that run?  *number: of the update
+ * there, or of the last. */
+static LLVMValueRef is_of_run(const finder *f, LLVMValueRef i, LLVMValueRef key,
+                              LLVMValueRef *number)
+{
+    emit *e = f->e;
+    LLVMValueRef look = emit_smaller(e, i, emit_plus(e, f->n, -1));
+
+    *number = read_list(f, f->r->update, look);
+    return LLVMBuildAnd(e->b, emit_below(e, i, f->n), same_place(f, look, key),
+                        "");
+}
+
+/* A value that a loop changes. */
+typedef struct {
+    LLVMValueRef re, im;
+} kept_value;
+
+static kept_value keep_value(emit *e, emit_value v)
+{
+    return (kept_value){emit_variable(e, v.re),
+                        v.im ? emit_variable(e, v.im) : NULL};
+}
+
+static emit_value kept(emit *e, LLVMTypeRef t, const kept_value *v)
+{
+    return (emit_value){LLVMBuildLoad2(e->b, t, v->re, ""),
+                        v->im ? LLVMBuildLoad2(e->b, t, v->im, "") : NULL};
+}
+
+/* old, the first of a run and those behind it, in turn.  Where there are fewer
+ * of these than are read at once the first is read again, which is near. */
+static emit_value sum_rows(const finder *f, const plan_node *n,
+                           LLVMValueRef key, LLVMValueRef first, emit_value old)
+{
+    emit *e = f->e;
+    LLVMTypeRef t = LLVMTypeOf(old.re);
+    LLVMValueRef at = emit_variable(e, emit_plus(e, f->at, 1));
+    LLVMValueRef on[AT_ONCE], number[AT_ONCE];
+    emit_value v[AT_ONCE], sum = combined(e, n, old, value_of(f, n, first));
+    kept_value to = keep_value(e, sum);
+    emit_while w = emit_while_begin(e);
+
+    for (int j = 0; j < AT_ONCE; j++) {
+        on[j] = is_of_run(f, emit_plus(e, emit_get(e, at), j), key, &number[j]);
+        if (j)
+            on[j] = LLVMBuildAnd(e->b, on[j - 1], on[j], "");
+    }
+    emit_while_test(e, &w, on[0]);
+    for (int j = 0; j < AT_ONCE; j++)
+        v[j] = value_of(f, n,
+                        j ? LLVMBuildSelect(e->b, on[j], number[j], first, "")
+                          : number[j]);
+    sum = kept(e, t, &to);
+    for (int j = 0; j < AT_ONCE; j++)
+        sum = j ? emit_select_value(e, on[j], combined(e, n, sum, v[j]), sum)
+                : combined(e, n, sum, v[j]);
+    LLVMBuildStore(e->b, sum.re, to.re);
+    if (sum.im)
+        LLVMBuildStore(e->b, sum.im, to.im);
+    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, at), AT_ONCE), at);
+    emit_while_end(e, &w);
+    return kept(e, t, &to);
+}
+
+void emit_run_rows(emit *e)
 {
     const plan_runs *r = e->k->runs;
-    emit_axis *x = &e->axis[r->axis];
-    int64_t n = e->k->axis[r->axis].extent;
-    finder f = {e, r, emit_si(e, 0), x->at, emit_si(e, n)};
-    LLVMValueRef key, begins, from = x->at, to;
+    const plan_node *n = plan_scatter_of(e->k);
+    emit_axis *x = &e->axis[r->axis], was = *x;
+    finder f = {e, r, emit_si(e, 0), x->at,
+                emit_si(e, e->k->axis[r->axis].extent)};
+    LLVMValueRef key, takes, first, place;
+    LLVMBasicBlockRef no;
+    emit_value v;
 
     if (r->batch >= 0)
         f.base = LLVMBuildMul(e->b, e->axis[r->batch].at, f.n, "");
     key = read_list(&f, r->key, f.at);
-    begins = begins_run(&f, key);
-    to = end_of_run(&f, key, begins);
+    takes = r->last ? ends_run(&f, key) : begins_run(&f, key);
+    no = emit_when(e, emit_and(e, takes, e->item_valid));
+    first = read_list(&f, r->update, f.at);
+    place = place_of(&f, n, first);
     if (r->last)
-        from = emit_plus(e, to, -1);
-    to = LLVMBuildSelect(e->b, begins, to, from, "");
-    emit_axis_open(e, r->axis, l, from, to, 1);
-    x->at = LLVMBuildIntCast2(e->b, read_list(&f, r->update, l->at), e->si,
-                              true, "");
+        v = value_of(&f, n, first);
+    else
+        v = sum_rows(&f, n, key, first,
+                     emit_mem_read(e, n->dtype, e->slot[n->slot], place, 1));
+    emit_mem_write(e, n->dtype, e->slot[n->slot], place, v);
+    emit_when_end(e, no);
+    *x = was;
 }

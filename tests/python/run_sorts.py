@@ -79,6 +79,36 @@ def cases(n):
     yield ("set", lambda v, i: v.at[i].set(jnp.arange(len(i), dtype="f4")), last, [v, np.abs(i[:n // 2])])
 
 
+def row_sums(x, i, n):
+    r = np.zeros((n, *x.shape[1:]), x.dtype)
+    for k, row in zip(i, x):
+        if 0 <= k < n:
+            r[k] += row
+    return r
+
+
+def updates(n):
+    """Rows of several widths that go to one place or another, some to none."""
+    rng = np.random.default_rng(2)
+    for width, kind in (1, "c8"), (3, "f4"), (64, "f4"), (100, "f2"), (700, "f8"):
+        m = max(40, n // width)
+        for places in (2, m // 9, 4 * m):
+            x = rng.integers(-9, 9, (m, width)).astype(kind)
+            i = rng.integers(-2, places + 2, m).astype("i4")
+            yield (f"rows of {width} {kind} to {places}",
+                   lambda x, i, p=places: jax.ops.segment_sum(x * 2, i, p),
+                   lambda x, i, p=places: row_sums(x * 2, i, p), [x, i])
+        yield (f"rows of {width} {kind} set", lambda x, i: x.at[i].set(x[::-1]),
+               lambda x, i: last_rows(x, i), [x, np.abs(i) % (m // 2)])
+
+
+def last_rows(x, i):
+    r = x.copy()
+    for k, row in zip(i, x[::-1]):
+        r[k] = row
+    return r
+
+
 ROWS = (1, 2, 3, 7, 8, 9, 63, 64, 100, 255, 257, 768, 1000, 2048, 2049, 4100, 8192, 9000)
 
 
@@ -116,7 +146,7 @@ def main():
     a = p.parse_args()
     jax.config.update("jax_enable_x64", True)
     right = count = 0
-    for name, f, want, args in (*cases(a.elements), *rows(a.elements)):
+    for name, f, want, args in (*cases(a.elements), *updates(a.elements), *rows(a.elements)):
         if not re.search(a.only, name):
             continue
         got, expected = jax.tree.leaves(jax.jit(f)(*args)), jax.tree.leaves(want(*args))

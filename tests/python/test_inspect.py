@@ -212,7 +212,7 @@ def test_on_cl_only_the_device_computes(python, tmp_path):
         kinds |= set(re.findall(r"^\s*\d{3}: ([\w-]+)", steps, re.M))
         for spv in glob.glob(str(out / "*.spv")):
             subprocess.run(["spirv-val", spv], check=True)
-    assert kinds == {"kernel", "copy", "while", "conditional"}
+    assert {"kernel", "copy", "while"} <= kinds <= {"kernel", "copy", "while", "conditional"}
 
 
 # --- Intel's GPU compiler ---

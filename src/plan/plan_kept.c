@@ -11,9 +11,10 @@
 enum {
     HEAVY_NODES = 40,
     /* Words of a row that an item keeps: where its loads are wide only half as
-     * many, so that a row has twice as many items instead.  KEPT is a quarter
-     * of the 255 registers that an item has on NVIDIA's chips; the rest is for
-     * what is made of them. */
+     * many, so that a row has twice as many items instead, unless there are
+     * elements of less than a word, which alone make poor loads.  KEPT is a
+     * quarter of the 255 registers that an item has on NVIDIA's chips; the rest
+     * is for what is made of them. */
     KEPT = 64,
     KEPT_WIDE = 32,
     /* Nodes of an item that keeps a row: they stand there for every position,
@@ -72,16 +73,27 @@ static int read_of_row(const plan_kernel *k, int lane, int64_t *bytes)
     return n;
 }
 
+/* Is an element that is read of a row less than a word? */
+static bool reads_narrow(const plan_kernel *k, int lane)
+{
+    plan_for_each_node(x, k)
+        if (plan_is_of_row(k, x, lane) && sd_dtype_bytes(x->dtype) < WORD)
+            return true;
+    return false;
+}
+
 /* Stages after the first find a row in registers, if they hold what items have
  * of it in one step.  So many neighbours are an item's then; 0: they do not. */
 static int kept_vector(const plan_kernel *k, int lane, int v)
 {
     int64_t extent = k->axis[lane].extent, bytes, copies;
     int n = read_of_row(k, lane, &bytes);
+    bool narrow = reads_narrow(k, lane), many;
 
     for (; v > 0; v /= 2) {
         copies = extent / PLAN_ROW_LANES * v;
-        if (copies * n <= (v > 1 ? KEPT_WIDE : KEPT) &&
+        many = v == 1 || (narrow && copies <= KEPT_WIDE);
+        if (copies * n <= (many ? KEPT : KEPT_WIDE) &&
             copies * plan_made(k, lane) <= KEPT_NODES)
             return v;
     }

@@ -71,6 +71,41 @@ static void long_rows_are_shared_by_teams(void **state)
     }
 }
 
+/* Wide loads are worth more registers where there are narrow elements. */
+static void narrow_rows_are_read_by_two(void **state)
+{
+    static const struct {
+        const char *beside;
+        int n, vector;
+    } row[] = {{"f32", 1024, 1}, {"bf16", 1024, 2}, {"bf16", 2048, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const plan_kernel *k;
+        const char *text;
+        plan *p;
+        int n = row[i].n;
+
+        text = sd_arena_fmt(
+            a,
+            "HloModule m\njoin { x = f32[] parameter(0) y = f32[] "
+            "parameter(1) ROOT z = f32[] add(x, y) }\nENTRY e { "
+            "x = f32[4096,%d] parameter(0) g = %s[4096,%d] parameter(1) "
+            "h = f32[4096,%d] convert(g) z = f32[] constant(0) "
+            "s = f32[4096] reduce(x, z), dimensions={1}, to_apply=join "
+            "t = f32[4096,%d] broadcast(s), dimensions={0} "
+            "u = f32[4096,%d] subtract(x, t) "
+            "ROOT y = f32[4096,%d] multiply(u, h) }",
+            n, row[i].beside, n, n, n, n, n);
+        k = first_kernel(a, text, "cuda:sm_90", &p);
+        assert_true(k->keeps);
+        assert_int_equal(k->vector, row[i].vector);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* The positions of a window's row are copies where neighbouring results are. */
 static void neighbours_take_a_windows_row_at_once(void **state)
 {
@@ -109,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_rows_are_shared_by_teams),
+        cmocka_unit_test(narrow_rows_are_read_by_two),
         cmocka_unit_test(neighbours_take_a_windows_row_at_once),
     };
 

@@ -17,8 +17,11 @@ enum {
     LEAST_READ = 1 << 13, /* elements in all: a square is a millisecond of
                              compile time, and spares a nanosecond for 16 */
     MOST_WEIGHT = 12, /* instructions of a position, which is copied, with 16
-                         lanes; AVX2 has half the registers */
-    HEAVY = 16 /* of which a device function has so many */
+                         lanes; AVX2 has half the registers, and gathers as
+                         fast */
+    MUCH_READ = 1 << 17, /* elements: the compiler takes up to twice as long, */
+    MOST_OF_MUCH = 20, /* where argmax takes a third to a tenth */
+    HEAVY = 24 /* instructions of a device function */
 };
 
 int plan_across_axis(const plan_kernel *k, const plan_pass *p)
@@ -94,12 +97,21 @@ static int weigh(const plan_kernel *k, const plan_pass *p, int axis)
     return all;
 }
 
+static int most_weight(const plan_kernel *k, int axis)
+{
+    uint64_t axes = (1ull << k->nouter) - 1;
+
+    return k->lanes == 16 && plan_points(k, axes | 1ull << axis) >= MUCH_READ
+               ? MOST_OF_MUCH
+               : MOST_WEIGHT * k->lanes / 16;
+}
+
 /* Could pass p take copies of its last axis?  A pass has sinks of one stage; a
  * CONTRACT that is cut into chains has loops of its own. */
 static bool takes_copies(const plan_kernel *k, const plan_pass *p, int axis)
 {
     if (p->how != PLAN_LANES_ONE || p->end || k->axis[axis].copies > 1 ||
-        weigh(k, p, axis) > MOST_WEIGHT * k->lanes / 16)
+        weigh(k, p, axis) > most_weight(k, axis))
         return false;
     plan_for_each_node(n, k)
         if (p->needs[n->id] && (n->kind == PN_SCAN || n->kind == PN_SCATTER ||

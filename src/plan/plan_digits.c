@@ -43,6 +43,16 @@ static plan_sort shape_of(const digits *d, plan_sort_step step)
     return s;
 }
 
+/* As many digits as there must be, with as few bits as they can have. */
+static void share_bits(digits *d)
+{
+    int bits = d->p->k->sort->code_bits;
+
+    d->digits = (bits + d->bits - 1) / d->bits;
+    d->bits =
+        SD_MIN(d->bits, SD_MAX((bits + d->digits - 1) / d->digits, LEAST_BITS));
+}
+
 /* As many bits as the group's memory has counters for, and as many elements. */
 static bool choose_shape(digits *d)
 {
@@ -58,6 +68,7 @@ static bool choose_shape(digits *d)
             ((size_t)(d->group / d->team) << d->bits) * sizeof(uint32_t) >
                 dev->local_bytes / 2))
         d->bits--;
+    share_bits(d);
     d->each = votes ? MOST_EACH_VOTING : MOST_EACH;
     for (;; d->each /= 2) {
         if (d->bits < LEAST_BITS || d->each < LEAST_EACH)
@@ -66,7 +77,6 @@ static bool choose_shape(digits *d)
         if (plan_sort_bytes(&move, false) <= dev->local_bytes)
             break;
     }
-    d->digits = (move.code_bits + d->bits - 1) / d->bits;
     d->pieces = plan_sort_pieces(&move);
     d->bytes =
         ((size_t)(move.rows * (d->pieces + 1)) << d->bits) * sizeof(uint32_t);

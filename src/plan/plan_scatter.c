@@ -112,7 +112,8 @@ static plan_kernel *sort_kernel(const sorted *s)
     /* of a place that is left out, these bits are ones, too: it comes last */
     plan_find_sort_keys(a, t);
     t->code_bits = 1;
-    while (s->whole->slot[scatter_of(s->whole)->slot].count >> t->code_bits)
+    while (s->whole->slot[scatter_of(s->whole)->slot].count / s->batches >>
+           t->code_bits)
         t->code_bits++;
     *k = (plan_kernel){.name = sd_arena_fmt(a, "%s_sort", s->k->name),
                        .cls = PLAN_SORTING,

@@ -129,6 +129,8 @@ def others(n):
     keys, ids = made_of(n, 1 << 30, 0), made_of(n, n // 16, 1)
     for rows in (1, 32, n // 256, n // 8192):
         yield f"sort {rows} x {n // rows}", lambda x: jnp.sort(x, -1), lambda r=rows: [jnp.asarray(keys).reshape(r, -1)]
+    for width in (16, 1024):
+        yield (f"sort f32 rows of {width}", lambda x: jnp.sort(x, -1), lambda w=width: [numbers.reshape(-1, w)])
     yield "argsort", jnp.argsort, lambda: [jnp.asarray(keys)]
     yield "sort of columns 1024", lambda x: jnp.sort(x, 0), lambda: [jnp.asarray(keys).reshape(-1, n // 1024)]
     yield "10 largest", lambda x: jax.lax.top_k(x, 10), lambda: [numbers]
@@ -137,6 +139,8 @@ def others(n):
         yield (f"sums {name} into {n // 16}", lambda x, i: jax.ops.segment_sum(x, i, n // 16),
                lambda x=x: [x, jnp.asarray(ids)])
     yield "sums f32 into 1000", lambda x, i: jax.ops.segment_sum(x, i, 1000), lambda: [numbers, jnp.asarray(ids % 1000)]
+    yield (f"sums of {n // 32} rows of 64 into {n // 320}", lambda x, i: jax.ops.segment_sum(x, i, n // 320),
+           lambda: [jnp.resize(numbers, (n // 32, 64)), jnp.asarray(ids[:n // 32] % (n // 320))])
     yield "bincount of 65536", lambda i: jnp.bincount(i, length=65536), lambda: [jnp.asarray(ids % 65536)]
     yield ("embedding's gradient", lambda d, i: jnp.zeros((50257, 768)).at[i].add(d),
            lambda: [jnp.ones((8192, 768)), jnp.asarray(made_of(8192, 50257, 2))])

@@ -34,7 +34,8 @@ typedef struct {
     double ns;
     bool sorts;
     int subgroup;  /* GPU: of all kernels; below 0: none yet */
-    int64_t items; /* GPU: of its group, */
+    int64_t most;  /* GPU: items at most, */
+    int64_t items; /* of its group, */
     int64_t meet;  /* and of the least whose items wait for each other */
     int nodes;
     uint64_t local; /* GPU: bytes */
@@ -67,22 +68,16 @@ static bool is_plain(const plan_kernel *k)
            !(k->blocks && plan_engine_table[k->blocks->engine].several);
 }
 
-/* Where no barrier is the first items' alone, and no function has one. */
-static bool meets_with_all(const look *l)
-{
-    return l->ends || (l->meet >= l->items && l->nodes <= EMIT_MOST_INLINED);
-}
-
 /* Groups that need no local memory are done side by side. */
 static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
 {
     int64_t side = 1, all = SD_MAX(k->tiles, 1);
 
-    if (!is_plain(k) || k->group > MOST_ITEMS || k->group & (k->group - 1) ||
+    if (!is_plain(k) || k->group > l->most || k->group & (k->group - 1) ||
         (l->subgroup >= 0 && l->subgroup != k->subgroup))
         return false;
     l->subgroup = k->subgroup;
-    while (!local && side < all && 2 * side * k->group <= MOST_ITEMS)
+    while (!local && side < all && 2 * side * k->group <= l->most)
         side *= 2;
     l->items = SD_MAX(l->items, side * k->group);
     l->meet = local ? SD_MIN(l->meet, k->group) : l->meet;
@@ -99,9 +94,9 @@ static bool copy_fits(look *l, const thunk *t)
 {
     int64_t words = (int64_t)(t->arg[1].bytes + 7) / 8;
 
-    while (l->items < words && l->items < MOST_ITEMS)
+    while (l->items < words && l->items < l->most)
         l->items *= 2;
-    return words <= MOST_ROUNDS * MOST_ITEMS &&
+    return words <= MOST_ROUNDS * l->most &&
            !thunk_slices_overlap(t->arg[0], t->arg[1]);
 }
 
@@ -131,6 +126,29 @@ static bool fits(look *l, const thunk *t)
     default:
         return false;
     }
+}
+
+static bool group_of_most_fits(look *l, const thunk *t, int64_t most)
+{
+    *l = (look){.p = l->p,
+                .gpu = l->gpu,
+                .ends = l->ends,
+                .most = most,
+                .items = 1,
+                .meet = INT64_MAX,
+                .subgroup = -1};
+    return fits(l, t);
+}
+
+/* Where no barrier is the first items' alone, and no function has one, the
+ * group has no more items than the kernels that meet. */
+static bool step_fits(look *l, const thunk *t)
+{
+    bool ok = group_of_most_fits(l, t, MOST_ITEMS);
+
+    if (ok && !l->ends && l->meet < l->items)
+        ok = group_of_most_fits(l, t, l->meet) && l->meet == l->items;
+    return ok && (l->ends || !l->gpu || l->nodes <= EMIT_MOST_INLINED);
 }
 
 /* ---- its memory ---- */
@@ -267,16 +285,11 @@ static void visit(collapser *c, thunk_seq *seq)
 {
     for (int i = 0; i < seq->n; i++) {
         thunk *t = &seq->at[i];
-        look l = {.p = c->p,
-                  .gpu = c->gpu,
-                  .ends = c->ends,
-                  .items = 1,
-                  .meet = INT64_MAX,
-                  .subgroup = -1};
+        look l = {.p = c->p, .gpu = c->gpu, .ends = c->ends};
         work w = {0};
 
         add_work(&w, t, 1);
-        if (is_asked(c, t) && fits(&l, t) && meets_with_all(&l) &&
+        if (is_asked(c, t) && step_fits(&l, t) &&
             (l.ends || (!w.unknown && w.steps * STEP_NS <= HELD_NS))) {
             l.loop = sd_arena_new(c->p->arena, plan_loop);
             add_cells(&l, t);

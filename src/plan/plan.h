@@ -157,6 +157,7 @@ typedef struct {
     plan_kernel **kernel; /* as the steps number them */
     sd_vec(plan_cell) cell; /* the slots */
     bool counted; /* flops and bytes of the kernel are those of all turns */
+    bool told;    /* GPU: a word, its last parameter, ends it; others are short */
     bool sorts;   /* a step compares and swaps by code of its own */
 } plan_loop;
 

@@ -192,7 +192,7 @@ static void go_on_unless_stopped(emit_looper *l)
     LLVMValueRef mark;
 
     if (e->gpu) {
-        if (e->abi->any)
+        if (l->k->loop->told)
             emit_loop_look_group(l);
         return;
     }

@@ -15,7 +15,7 @@ void emit_loop_begin_group(emit_looper *l)
 {
     emit *e = l->e;
     unsigned n = (unsigned)l->k->nslot;
-    bool ends = e->abi->any;
+    bool told = l->k->loop->told;
     LLVMTypeRef *t = sd_arena_array(e->a, LLVMTypeRef, n + 1);
 
     for (unsigned i = 0; i <= n; i++)
@@ -24,7 +24,7 @@ void emit_loop_begin_group(emit_looper *l)
     e->si = e->i32;
     e->fn = LLVMAddFunction(
         e->m, l->k->name,
-        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, n + ends, 0));
+        LLVMFunctionType(LLVMVoidTypeInContext(e->cx), t, n + told, 0));
     LLVMSetFunctionCallConv(e->fn, e->abi->kernel_cc);
     emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
     e->abi->mark(e);
@@ -36,7 +36,7 @@ void emit_loop_begin_group(emit_looper *l)
     l->item =
         LLVMBuildIntCast2(e->b, e->abi->id(e, EMIT_ITEM), e->i32, false, "");
     l->done = emit_block(e, "done");
-    if (!ends)
+    if (!told)
         return;
     l->stop = LLVMGetParam(e->fn, n);
     l->turns = emit_alloca(e, e->i32);

@@ -19,24 +19,28 @@ enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
  * Its local memory holds all kernels'. */
 enum { MOST_ITEMS = 512, MOST_ROUNDS = 2, MOST_LOCAL = 32 << 10 };
 #define SHARED_WORK 2e5
-#define STEP_NS     500.0 /* of a group, rather too long than too short */
-/* A loop that is longer is waited for, so that it can end; where none can be
- * told to end, a longer one keeps its steps, and so does one that nobody can
- * count. */
+/* What it takes, rather too long than too short: a step, and in a nanosecond so
+ * many operations and bytes. */
+#define STEP_NS     500.0
+#define GROUP_FLOPS 20.0
+#define GROUP_BYTES 50.0
+/* A longer loop, and one that nobody can count, ends when it is told to, and is
+ * waited for by who may tell; where none can be told, a longer one keeps its
+ * steps. */
 #define QUEUED_NS 1e6
 #define HELD_NS   20e6
 
 typedef struct {
     const plan *p;
     bool gpu;
-    bool ends; /* when it is told to */
+    bool tells; /* GPU: a kernel can be told to end */
     int nstep;
     double ns;
     bool sorts;
-    int subgroup;  /* GPU: of all kernels; below 0: none yet */
-    int64_t most;  /* GPU: items at most, */
+    int subgroup; /* GPU: of all kernels; below 0: none yet */
+    int64_t most; /* GPU: items at most, */
     int64_t items; /* of its group, */
-    int64_t meet;  /* and of the least whose items wait for each other */
+    int64_t meet; /* and of the least whose items wait for each other */
     int nodes;
     uint64_t local; /* GPU: bytes */
     plan_loop *loop;
@@ -132,7 +136,7 @@ static bool group_of_most_fits(look *l, const thunk *t, int64_t most)
 {
     *l = (look){.p = l->p,
                 .gpu = l->gpu,
-                .ends = l->ends,
+                .tells = l->tells,
                 .most = most,
                 .items = 1,
                 .meet = INT64_MAX,
@@ -146,9 +150,9 @@ static bool step_fits(look *l, const thunk *t)
 {
     bool ok = group_of_most_fits(l, t, MOST_ITEMS);
 
-    if (ok && !l->ends && l->meet < l->items)
+    if (ok && l->gpu && !l->tells && l->meet < l->items)
         ok = group_of_most_fits(l, t, l->meet) && l->meet == l->items;
-    return ok && (l->ends || !l->gpu || l->nodes <= EMIT_MOST_INLINED);
+    return ok && (l->tells || !l->gpu || l->nodes <= EMIT_MOST_INLINED);
 }
 
 /* ---- its memory ---- */
@@ -231,13 +235,20 @@ static void add_work(work *w, const thunk *t, double times)
             add_work(w, &t->seq[i].at[j], times * (double)n);
 }
 
+static bool is_longer(const work *w, double ns)
+{
+    return w->unknown || w->steps * STEP_NS + w->flops / GROUP_FLOPS +
+                                 w->bytes / GROUP_BYTES >
+                             ns;
+}
+
 /* ---- the kernel that takes its place ---- */
 
 typedef struct {
     plan *p;
     sd_vec(plan_kernel *) made;
     plan_kernel **all; /* as the steps number them */
-    bool gpu, ends;
+    bool gpu, tells;
 } collapser;
 
 static void collapse(collapser *c, thunk *t, const look *l, work w)
@@ -260,6 +271,7 @@ static void collapse(collapser *c, thunk *t, const look *l, work w)
     l->loop->step = sd_arena_copy(c->p->arena, t, sizeof *t);
     l->loop->kernel = c->all;
     l->loop->counted = !w.unknown;
+    l->loop->told = l->tells && is_longer(&w, QUEUED_NS);
     l->loop->sorts = l->sorts;
     t->kind = THUNK_KERNEL;
     t->kernel = c->p->nkernel + c->made.n;
@@ -269,7 +281,7 @@ static void collapse(collapser *c, thunk *t, const look *l, work w)
         t->arg[i] = l->loop->cell.at[i].slice;
     t->nseq = 0;
     t->seq = NULL;
-    t->trip = w.unknown || (l->gpu && w.steps * STEP_NS > QUEUED_NS) ? -1 : 1;
+    t->trip = w.unknown || l->loop->told ? -1 : 1;
     t->flops = k->flops;
     t->bytes = k->bytes;
     *sd_push(c->p->arena, &c->made) = k;
@@ -285,12 +297,12 @@ static void visit(collapser *c, thunk_seq *seq)
 {
     for (int i = 0; i < seq->n; i++) {
         thunk *t = &seq->at[i];
-        look l = {.p = c->p, .gpu = c->gpu, .ends = c->ends};
+        look l = {.p = c->p, .gpu = c->gpu, .tells = c->tells};
         work w = {0};
 
         add_work(&w, t, 1);
         if (is_asked(c, t) && step_fits(&l, t) &&
-            (l.ends || (!w.unknown && w.steps * STEP_NS <= HELD_NS))) {
+            (!l.gpu || l.tells || !is_longer(&w, HELD_NS))) {
             l.loop = sd_arena_new(c->p->arena, plan_loop);
             add_cells(&l, t);
             if (l.loop->cell.n <= MOST_SLOTS) {
@@ -339,7 +351,7 @@ static thunk_kernel entry_of(const collapser *c, const plan_kernel *k)
                           .local_bytes = k->local_bytes,
                           .flops = k->flops,
                           .bytes = k->bytes,
-                          .loop = c->ends};
+                          .loop = !c->gpu || k->loop->told};
 }
 
 static void keep_launched(collapser *c)
@@ -372,7 +384,7 @@ void target_loops(plan *p)
 {
     const emit_abi *abi = target_ops_of(p->program->device.kind)->abi;
     collapser c = {
-        .p = p, .all = p->kernel, .gpu = abi, .ends = !abi || abi->any};
+        .p = p, .all = p->kernel, .gpu = abi, .tells = abi && abi->any};
 
     visit(&c, &p->program->seq);
     if (c.made.n)

@@ -64,7 +64,7 @@ struct thunk {
     int nseq;
     int64_t trip;         /* WHILE: how often it turns, whatever its condition
                              says, or -1; KERNEL that is a loop: -1 when its
-                             flops and bytes say nothing; JOIN: 1: the last
+                             flops and bytes say nothing, or it is long; JOIN: 1: the last
                              BESIDE before it may go on */
     const char *target;   /* CUSTOM: name; config: its attributes, as MLIR
                              prints a dictionary */

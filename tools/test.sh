@@ -21,7 +21,8 @@ tools/sanitized.sh tsan tests/unit/test_threads tests/unit/test_xpu tests/unit/t
     tests/faults/libfakecl.so tests/faults/test_fake_cl tests/faults/test_queues \
     tests/faults/libfakecuda.so \
     tests/unit/test_plugin tests/unit/test_gang tests/unit/test_processes \
-    tests/unit/test_process_words tests/faults/test_foreign tests/faults/test_mpi libsundog.so
+    tests/unit/test_process_words tests/unit/test_onednn_place tests/faults/test_foreign \
+    tests/faults/test_mpi libsundog.so
 meson test -C build/tsan --no-rebuild --print-errorlogs --suite threads
 say "tests on an OpenCL device, and the soak, in the release build"
 log=$(ninja -C build/release) || { echo "$log"; exit 1; }

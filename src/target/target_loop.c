@@ -18,6 +18,7 @@ enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
  * would share, how many groups one does for them, and the operations and bytes.
  * Its local memory holds all kernels'. */
 enum { MOST_ITEMS = 512, MOST_ROUNDS = 2, MOST_LOCAL = 32 << 10 };
+enum { WARP = 32 };
 #define SHARED_WORK 2e5
 /* What it takes, rather too long than too short: a step, and in a nanosecond so
  * many operations and bytes. */
@@ -78,8 +79,9 @@ static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
     int64_t side = 1, all = SD_MAX(k->tiles, 1);
 
     if (!is_plain(k) || k->group > l->most || k->group & (k->group - 1) ||
-        (l->subgroup >= 0 && l->subgroup != k->subgroup))
-        return false;
+        (l->subgroup >= 0 && l->subgroup != k->subgroup) ||
+        (l->tells && local && k->group % WARP))
+        return false; /* a part of a warp has no barrier */
     l->subgroup = k->subgroup;
     while (!local && side < all && 2 * side * k->group <= l->most)
         side *= 2;

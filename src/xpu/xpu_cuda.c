@@ -259,7 +259,7 @@ static sd_status cuda_load(xpu_device *d, const thunk_program *p,
     if (!(st = xpu_cuda_enter(v))) {
         st = xpu_cuda_build(v, p, m->built, m->kernel);
         if (!st && has_loop_kernels(p))
-            st = xpu_cuda_make_stop(v);
+            st = xpu_cuda_need_stop(v);
         xpu_cuda_leave(v);
     }
     if (!st)

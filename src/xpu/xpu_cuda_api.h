@@ -284,7 +284,7 @@ typedef struct {
     void *word;              /* pinned: what a peek reads */
     xpu_stream watch[XPU_QUEUE_COUNT]; /* wait for marks */
     xpu_cuda_stage stage[2]; /* in, out */
-    pthread_mutex_t lock;    /* of events */
+    pthread_mutex_t lock;    /* of events, and of making loops.stop */
     xpu_cuda_event *events;  /* free ones */
     xpu_pace pace;
     xpu_cuda_loops loops;
@@ -387,8 +387,8 @@ static inline int xpu_cuda_words(const xpu_cuda *v, const thunk_kernel *k,
 
 /* ---- loops and graphs ---- */
 
-/* The word that ends loops: once, before the first runs. */
-sd_status xpu_cuda_make_stop(xpu_cuda *v);
+/* Makes the word that ends loops, which is 0, if there is none yet. */
+sd_status xpu_cuda_need_stop(xpu_cuda *v);
 /* Waits for what is queued, and has its loops end when *cancel is true. */
 sd_status xpu_cuda_await_loops(xpu_cuda *v, const _Atomic bool *cancel);
 

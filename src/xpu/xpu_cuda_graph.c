@@ -86,17 +86,14 @@ static bool measure_loop(const xpu_module *m, bool loops, const thunk *t,
     return loops;
 }
 
-/* A loop has a word more, and is waited for when nobody knows how long it is.
- */
-static bool measure_kernel(const thunk *t, const thunk_kernel *k, bool loops,
-                           sizes *s)
+/* A loop that can be told to end has one parameter more, the address of the
+ * word, and is waited for. */
+static bool measure_kernel(const thunk_kernel *k, bool loops, sizes *s)
 {
-    bool long_loop = k->loop && t->trip < 0;
-
     add_nodes(s, 1, k->nslot + k->loop);
-    s->loops |= long_loop;
+    s->loops |= k->loop;
     s->repeats |= k->loop;
-    return k->tiles <= INT32_MAX && (loops || !long_loop);
+    return k->tiles <= INT32_MAX && (loops || !k->loop);
 }
 
 /* False: it needs the host. */
@@ -106,7 +103,7 @@ static bool measure(const xpu_module *m, bool loops, const thunk *t, sizes *s)
 
     switch (t->kind) {
     case THUNK_KERNEL:
-        return measure_kernel(t, &m->program->kernel[t->kernel], loops, s);
+        return measure_kernel(&m->program->kernel[t->kernel], loops, s);
     case THUNK_COPY:
         add_nodes(s, 1, 2);
         return true;
@@ -265,30 +262,51 @@ static const char tellers[] =
     "setp.eq.u32 %p3, %r4, %r2;\n"
     "selp.u32 %r1, 1, 0, %p3;\n" TELL;
 
-static sd_status write_stop(xpu_cuda *v, uint32_t value)
+/* From `word`, which stays as it is until it has been read. */
+static sd_status copy_stop(xpu_cuda *v, cu_pointer stop, const void *word)
 {
     const xpu_cuda_api *a = &v->driver->api;
-    cu_result err;
+    cu_result err = a->MemcpyAsync(stop, (cu_pointer)(uintptr_t)word,
+                                   sizeof(uint32_t), v->now);
 
-    memcpy(v->word, &value, sizeof value);
-    err = a->MemcpyAsync(v->loops.stop, (cu_pointer)(uintptr_t)v->word,
-                         sizeof value, v->now);
     if (err)
         return xpu_cuda_status(v->driver, v, err, "cuMemcpyAsync");
     return xpu_cuda_status(v->driver, v, a->StreamSynchronize(v->now),
                            "cuStreamSynchronize");
 }
 
-sd_status xpu_cuda_make_stop(xpu_cuda *v)
+/* By the thread that runs programs, whose the pinned word is. */
+static sd_status write_stop(xpu_cuda *v, uint32_t value)
 {
-    xpu_cuda_loops *l = &v->loops;
-    cu_result err;
+    memcpy(v->word, &value, sizeof value);
+    return copy_stop(v, v->loops.stop, v->word);
+}
 
-    if (l->stop)
-        return NULL;
-    if ((err = v->driver->api.MemAlloc(&l->stop, sizeof(uint32_t))))
+static sd_status make_stop(xpu_cuda *v)
+{
+    static const uint32_t go_on = 0;
+    cu_pointer stop = 0;
+    cu_result err = v->driver->api.MemAlloc(&stop, sizeof go_on);
+    sd_status st;
+
+    if (err)
         return xpu_cuda_status(v->driver, v, err, "cuMemAlloc");
-    return write_stop(v, 0);
+    if ((st = copy_stop(v, stop, &go_on)))
+        v->driver->api.MemFree(stop);
+    else
+        v->loops.stop = stop;
+    return st;
+}
+
+/* Several threads may load programs at once. */
+sd_status xpu_cuda_need_stop(xpu_cuda *v)
+{
+    sd_status st;
+
+    pthread_mutex_lock(&v->lock);
+    st = v->loops.stop ? NULL : make_stop(v);
+    pthread_mutex_unlock(&v->lock);
+    return st;
 }
 
 static sd_status make_loops(xpu_cuda *v)
@@ -303,7 +321,7 @@ static sd_status make_loops(xpu_cuda *v)
     if ((err = a->ModuleGetFunction(&l->turn, l->module, "sundog_turn")) ||
         (err = a->ModuleGetFunction(&l->branch, l->module, "sundog_branch")))
         return xpu_cuda_status(v->driver, v, err, "cuModuleGetFunction");
-    return xpu_cuda_make_stop(v);
+    return xpu_cuda_need_stop(v);
 }
 
 static bool has_loops(xpu_cuda *v)

@@ -22,7 +22,7 @@ static sd_status add_collective(xpu_program *x, const thunk *t)
                             "other's memory, which these cannot: compile it "
                             "here",
                             x->thunks->name);
-        x->max_arg = SD_MAX(x->max_arg, x->thunks->kernel[t->kernel].nslot);
+        x->max_arg = SD_MAX(x->max_arg, x->thunks->kernel[t->kernel].nslot + 1);
     }
     x->meeting =
         sd_hash(t->attr, (size_t)t->nattr * sizeof *t->attr, x->meeting);

@@ -4,9 +4,10 @@
  * the weights before: 256 equal rows.  One row would be a product with a
  * vector, whose sums have another order and so other bits.
  *
- * Of a convolution an operand that is one number throughout multiplies all
- * features alike, so those of the other are summed before: of the gradient of
- * 64 images of 56 x 56 all windows of one image are left. */
+ * Of a convolution an operand that is one number c throughout multiplies all
+ * features alike, so their products with c are summed before, and c is 1: of the
+ * gradient of 64 images of 56 x 56 all windows of one image are left.  The sum
+ * of the products is finite wherever the convolution's is. */
 #include "simplify.h"
 
 enum { KEPT = 2, LEAST_SUMMED = 8 /* features */ };
@@ -89,8 +90,8 @@ static hlo_inst *sum_along(hlo_inst *in, hlo_inst *x, int64_t d)
                         x->shape->rank, dim);
 }
 
-/* Operand `side` is one number; along which dimension the operands are summed.
- */
+/* Operand `side` is one number; feature[s]: the dimension of operand s that is
+ * summed over. */
 static hlo_inst *sum_features(hlo_inst *in, int side, const int64_t *feature)
 {
     hlo_inst *same = in->arg[side], *x = in->arg[1 - side], *arg[2];
@@ -102,12 +103,12 @@ static hlo_inst *sum_features(hlo_inst *in, int side, const int64_t *feature)
         return NULL;
     for (int i = 0; i < same->shape->rank; i++)
         dim[i] = i == feature[side] ? 1 : same->shape->dim[i];
+    x = hlo_make_binary(pass_at(in), HLO_MULTIPLY, x,
+                        pass_spread(pass_at(in), same->arg[0], x->shape));
     arg[1 - side] = sum_along(in, x, feature[1 - side]);
-    arg[side] =
-        hlo_make_broadcast(pass_at(in), same->arg[0],
-                           sd_shape_make(in->parent->module->arena, SD_F32,
-                                         same->shape->rank, dim),
-                           NULL, 0);
+    arg[side] = pass_spread(pass_at(in), hlo_make_scalar(pass_at(in), SD_F32, 1),
+                            sd_shape_make(in->parent->module->arena, SD_F32,
+                                          same->shape->rank, dim));
     return hlo_inst_clone(in->parent, in, in, arg);
 }
 

@@ -5,9 +5,9 @@
  * vector, whose sums have another order and so other bits.
  *
  * Of a convolution an operand that is one number c throughout multiplies all
- * features alike, so their products with c are summed before, and c is 1: of the
- * gradient of 64 images of 56 x 56 all windows of one image are left.  The sum
- * of the products is finite wherever the convolution's is. */
+ * features alike, so their products with c are summed before, and c is 1: of
+ * the gradient of 64 images of 56 x 56 all windows of one image are left.  The
+ * sum of the products is finite wherever the convolution's is. */
 #include "simplify.h"
 
 enum { KEPT = 2, LEAST_SUMMED = 8 /* features */ };
@@ -106,9 +106,10 @@ static hlo_inst *sum_features(hlo_inst *in, int side, const int64_t *feature)
     x = hlo_make_binary(pass_at(in), HLO_MULTIPLY, x,
                         pass_spread(pass_at(in), same->arg[0], x->shape));
     arg[1 - side] = sum_along(in, x, feature[1 - side]);
-    arg[side] = pass_spread(pass_at(in), hlo_make_scalar(pass_at(in), SD_F32, 1),
-                            sd_shape_make(in->parent->module->arena, SD_F32,
-                                          same->shape->rank, dim));
+    arg[side] =
+        pass_spread(pass_at(in), hlo_make_scalar(pass_at(in), SD_F32, 1),
+                    sd_shape_make(in->parent->module->arena, SD_F32,
+                                  same->shape->rank, dim));
     return hlo_inst_clone(in->parent, in, in, arg);
 }
 

@@ -126,8 +126,8 @@ typedef struct {
     /* All items of a group wait for each other, and see from then on what the
      * others wrote to such memory. */
     void (*barrier)(emit *e, unsigned memory);
-    /* The same, and an i1: c, an i1, of any of them.  NULL: no kernel can be told to
-     * end, and items meet only if they are all of the group's. */
+    /* The same, and an i1: is c, an i1, true for any of them?  NULL: no kernel can be
+     * told to end, and only whole groups meet. */
     LLVMValueRef (*any)(emit *e, LLVMValueRef c);
     /* Items number n * together .. of a group hand each other values without
      * memory: v, an i32, of that one among them whose number is `from`, an i32.
@@ -250,10 +250,10 @@ struct emit {
     bool calls_devlib;
     bool loops;         /* a kernel is a loop of inlined ones */
     bool quick;         /* device functions stay calls */
-    bool keeps_memory;  /* a function of a loop: small memory is local */
+    bool keeps_memory;  /* a function that a loop inlines: no access has a mask,
+                           with which memory would not become registers */
     int loop_items;     /* GPU: the kernel is a function of a loop that so many
                            items run; 0: it is launched */
-    bool meets;         /* GPU: its items wait for each other */
     emit_reduction **sum; /* of a kernel with `rows` */
     int nsum;
     LLVMValueRef row_from; /* the tile's first position of LANE */

@@ -72,7 +72,7 @@ void emit_barrier(emit *e)
 
 void emit_fence(emit *e, unsigned memory)
 {
-    e->meets = true;
+    assert(!e->loop_items || e->k->local_bytes); /* target_loop.c goes by it */
     e->abi->barrier(e, memory);
 }
 

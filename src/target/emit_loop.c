@@ -44,11 +44,8 @@ static void make_kernel(emit_looper *l, const plan_kernel *k)
     own->name = sd_arena_fmt(e->a, "%s$%s", l->k->name, k->name);
     e->keeps_memory = is_inlined(l, k);
     e->loop_items = l->k->group;
-    e->meets = false;
     l->st = emit_kernel(e, own);
     e->loop_items = 0;
-    if (e->meets)
-        sd_map_set(l->meets, sd_key(k), own);
     LLVMSetLinkage(e->fn, LLVMInternalLinkage);
     add_attribute(e, e->fn, is_inlined(l, k) ? "alwaysinline" : "noinline");
     sd_map_set(l->made, sd_key(k), e->fn);
@@ -325,10 +322,7 @@ static void begin_on_host(emit_looper *l)
 
 sd_status emit_whole_loop(emit *e, const plan_kernel *k)
 {
-    emit_looper l = {.e = e,
-                     .k = k,
-                     .made = sd_map_create(e->a),
-                     .meets = sd_map_create(e->a)};
+    emit_looper l = {.e = e, .k = k, .made = sd_map_create(e->a)};
 
     l.cell = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
     l.base = sd_arena_array(e->a, uint64_t, k->nslot + 1);

@@ -13,7 +13,6 @@ typedef struct {
     LLVMValueRef *cell; /* addresses; small ones: of the variable */
     uint64_t *base; /* [cell]: the offset in the buffer that it is of */
     sd_map *made; /* plan_kernel -> function */
-    sd_map *meets; /* functions in which items wait for each other */
     int inlined; /* nodes so far */
     LLVMValueRef stop; /* address of the run's mark */
     LLVMValueRef inner; /* host: scratch of the kernels */

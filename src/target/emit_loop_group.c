@@ -7,8 +7,6 @@
  * one after the other, by the first items. */
 #include "emit_loop.h"
 
-enum { LOOK_EACH = 64 }; /* turns, a power of two */
-
 /* A slot for each cell, and the address of the word that ends the loop, where
  * one does. */
 void emit_loop_begin_group(emit_looper *l)
@@ -105,7 +103,8 @@ static LLVMBasicBlockRef first_items(emit_looper *l, int64_t n)
                : emit_when(e, emit_below(e, l->item, emit_si(e, n)));
 }
 
-/* All of a group's items or none are in the loop. */
+/* Items of one group of k make the same turns, so they may hand each other
+ * values. */
 static void call_beside(emit_looper *l, const plan_kernel *k,
                         LLVMValueRef *slot)
 {
@@ -155,7 +154,7 @@ static void call_in_turn(emit_looper *l, const plan_kernel *k,
 void emit_loop_call_group(emit_looper *l, const plan_kernel *k,
                           LLVMValueRef *slot)
 {
-    if (sd_map_get(l->meets, sd_key(k)))
+    if (k->local_bytes)
         call_in_turn(l, k, slot);
     else
         call_beside(l, k, slot);
@@ -190,18 +189,20 @@ void emit_loop_copy_group(emit_looper *l, const thunk *t, LLVMValueRef to,
     close_stride(e, &s, l->k->group);
 }
 
-/* Now and then: the word lies in memory, which takes as long as a turn. */
+/* To read the word takes as long as a short turn.  All items go the same way.
+ */
 void emit_loop_look_group(emit_looper *l)
 {
     emit *e = l->e;
     LLVMBasicBlockRef look = emit_block(e, "look"),
                       next = emit_block(e, "turn");
     LLVMValueRef n = LLVMBuildLoad2(e->b, e->i32, l->turns, ""), word;
+    int each = l->k->loop->unasked;
 
     LLVMBuildStore(e->b, emit_plus(e, n, 1), l->turns);
     LLVMBuildCondBr(e->b,
-                    LLVMBuildICmp(e->b, LLVMIntEQ, emit_rest(e, n, LOOK_EACH),
-                                  emit_int_like(n, LOOK_EACH - 1), ""),
+                    LLVMBuildICmp(e->b, LLVMIntEQ, emit_rest(e, n, each),
+                                  emit_int_like(n, each - 1), ""),
                     look, next);
     LLVMPositionBuilderAtEnd(e->b, look);
     word = LLVMBuildLoad2(e->b, e->i32, l->stop, "");

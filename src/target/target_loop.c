@@ -18,18 +18,17 @@ enum { MOST_STEPS = 48, MOST_SLOTS = 96, MOST_COPY = 1 << 16 };
  * would share, how many groups one does for them, and the operations and bytes.
  * Its local memory holds all kernels'. */
 enum { MOST_ITEMS = 512, MOST_ROUNDS = 2, MOST_LOCAL = 32 << 10 };
-enum { WARP = 32 };
 #define SHARED_WORK 2e5
-/* What it takes, rather too long than too short: a step, and in a nanosecond so
- * many operations and bytes. */
-#define STEP_NS     500.0
-#define GROUP_FLOPS 20.0
-#define GROUP_BYTES 50.0
-/* A longer loop, and one that nobody can count, ends when it is told to, and is
- * waited for by who may tell; where none can be told, a longer one keeps its
- * steps. */
+#define STEP_NS     500.0 /* of each step, beside its operations and bytes */
+/* A loop that is thought to take longer than QUEUED_NS, or has no known end, is
+ * told to end, and the host waits for it.  Where none can be told, one that is
+ * thought to take longer than HELD_NS, or has no known end, keeps its steps. */
 #define QUEUED_NS 1e6
 #define HELD_NS   20e6
+/* A loop that can be told asks after so many turns, a power of two, and after
+ * less than so long. */
+enum { MOST_UNASKED = 64 };
+#define UNASKED_NS 200e3
 
 typedef struct {
     const plan *p;
@@ -65,8 +64,8 @@ static bool all_fit(look *l, const thunk_seq *seq, int n)
     return true;
 }
 
-/* Wide engines want a group of their own, and what is left out here is code
- * that asks for the number of its group, or counts groups. */
+/* Wide engines want a group of their own.  Calls, sorts and attention ask for
+ * the number of their group or count groups, which a loop has one of. */
 static bool is_plain(const plan_kernel *k)
 {
     return !k->attend && !k->call && !k->sort && !k->large &&
@@ -74,21 +73,23 @@ static bool is_plain(const plan_kernel *k)
 }
 
 /* Groups that need no local memory are done side by side. */
-static bool group_fits(look *l, const plan_kernel *k, uint64_t local)
+static bool group_fits(look *l, const plan_kernel *k)
 {
     int64_t side = 1, all = SD_MAX(k->tiles, 1);
+    bool meets = k->local_bytes;
+    int together = target_ops_of(l->p->program->device.kind)->abi->together;
 
     if (!is_plain(k) || k->group > l->most || k->group & (k->group - 1) ||
         (l->subgroup >= 0 && l->subgroup != k->subgroup) ||
-        (l->tells && local && k->group % WARP))
-        return false; /* a part of a warp has no barrier */
+        (meets && together && k->group % together))
+        return false; /* a part of a sub-group has no barrier */
     l->subgroup = k->subgroup;
-    while (!local && side < all && 2 * side * k->group <= l->most)
+    while (!meets && side < all && 2 * side * k->group <= l->most)
         side *= 2;
     l->items = SD_MAX(l->items, side * k->group);
-    l->meet = local ? SD_MIN(l->meet, k->group) : l->meet;
+    l->meet = meets ? SD_MIN(l->meet, k->group) : l->meet;
     l->nodes += k->nnode <= EMIT_INLINE_NODES ? k->nnode : EMIT_MOST_INLINED;
-    l->local += local;
+    l->local += k->local_bytes;
     return l->local <= MOST_LOCAL &&
            (all == 1 ||
             (all <= MOST_ROUNDS * side && k->flops + k->bytes <= SHARED_WORK));
@@ -121,9 +122,7 @@ static bool fits(look *l, const thunk *t)
         return false;
     switch (t->kind) {
     case THUNK_KERNEL:
-        return l->gpu ? group_fits(l, l->p->kernel[t->kernel],
-                                   l->p->program->kernel[t->kernel].local_bytes)
-                      : thread_fits(l, l->p->kernel[t->kernel]);
+        return (l->gpu ? group_fits : thread_fits)(l, l->p->kernel[t->kernel]);
     case THUNK_COPY:
         return l->gpu ? copy_fits(l, t) : t->arg[1].bytes <= MOST_COPY;
     case THUNK_WHILE:
@@ -146,8 +145,8 @@ static bool group_of_most_fits(look *l, const thunk *t, int64_t most)
     return fits(l, t);
 }
 
-/* Where no barrier is the first items' alone, and no function has one, the
- * group has no more items than the kernels that meet. */
+/* Where no barrier is for some of the items alone, the group is as small as the
+ * least kernel whose items meet; and functions that meet are inlined. */
 static bool step_fits(look *l, const thunk *t)
 {
     bool ok = group_of_most_fits(l, t, MOST_ITEMS);
@@ -237,11 +236,37 @@ static void add_work(work *w, const thunk *t, double times)
             add_work(w, &t->seq[i].at[j], times * (double)n);
 }
 
-static bool is_longer(const work *w, double ns)
+static double group_ns(const look *l, const work *w)
 {
-    return w->unknown || w->steps * STEP_NS + w->flops / GROUP_FLOPS +
-                                 w->bytes / GROUP_BYTES >
-                             ns;
+    return w->steps * STEP_NS +
+           device_guess_ns(l->p->program->device.kind, w->flops, w->bytes);
+}
+
+static bool is_longer(const look *l, const work *w, double ns)
+{
+    return w->unknown || group_ns(l, w) > ns;
+}
+
+/* All that may stand between two heads of loops. */
+static void add_turn(work *w, const thunk *t)
+{
+    w->flops += t->flops;
+    w->bytes += t->bytes;
+    w->steps++;
+    for (int i = 0; i < t->nseq; i++)
+        for (int j = 0; j < t->seq[i].n; j++)
+            add_turn(w, &t->seq[i].at[j]);
+}
+
+static int turns_unasked(const look *l, const thunk *t)
+{
+    int n = MOST_UNASKED;
+    work turn = {0};
+
+    add_turn(&turn, t);
+    while (n > 1 && n * group_ns(l, &turn) > UNASKED_NS)
+        n /= 2;
+    return n;
 }
 
 /* ---- the kernel that takes its place ---- */
@@ -273,7 +298,8 @@ static void collapse(collapser *c, thunk *t, const look *l, work w)
     l->loop->step = sd_arena_copy(c->p->arena, t, sizeof *t);
     l->loop->kernel = c->all;
     l->loop->counted = !w.unknown;
-    l->loop->told = l->tells && is_longer(&w, QUEUED_NS);
+    l->loop->told = l->tells && is_longer(l, &w, QUEUED_NS);
+    l->loop->unasked = l->loop->told ? turns_unasked(l, t) : 0;
     l->loop->sorts = l->sorts;
     t->kind = THUNK_KERNEL;
     t->kernel = c->p->nkernel + c->made.n;
@@ -289,8 +315,9 @@ static void collapse(collapser *c, thunk *t, const look *l, work w)
     *sd_push(c->p->arena, &c->made) = k;
 }
 
-/* A predicate that a GPU's host, or its driver, would have to look at. */
-static bool is_asked(const collapser *c, const thunk *t)
+/* A loop; on a GPU a branch, too, whose predicate the host or the driver would
+ * read. */
+static bool may_collapse(const collapser *c, const thunk *t)
 {
     return t->kind == THUNK_WHILE || (c->gpu && t->kind == THUNK_COND);
 }
@@ -303,8 +330,8 @@ static void visit(collapser *c, thunk_seq *seq)
         work w = {0};
 
         add_work(&w, t, 1);
-        if (is_asked(c, t) && step_fits(&l, t) &&
-            (!l.gpu || l.tells || !is_longer(&w, HELD_NS))) {
+        if (may_collapse(c, t) && step_fits(&l, t) &&
+            (!l.gpu || l.tells || !is_longer(&l, &w, HELD_NS))) {
             l.loop = sd_arena_new(c->p->arena, plan_loop);
             add_cells(&l, t);
             if (l.loop->cell.n <= MOST_SLOTS) {

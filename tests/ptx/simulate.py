@@ -348,6 +348,7 @@ class Group:
         elif key == "bar":
             n = int(ops[1]) if len(ops) > 1 else self.n  # the first items have their own
             assert mask[:n].all() and mask.sum() == n, "a barrier that not all reach"
+            assert n % 32 == 0, "a barrier for a part of a warp"
             self.epoch += 1
         elif key == "cp" and name[2] == "commit_group":
             assert mask.all()

@@ -233,6 +233,26 @@ def test_a_word_ends_it(tmp_path):
     assert 0 < turns < 1000
 
 
+def test_a_part_of_a_warp_does_not_meet(tmp_path):
+    """Two rows, whose 8 items each join a sum in memory, keep the loop's steps."""
+    step = """
+  x = bf16[2,128] get-tuple-element(t), index=1
+  f = f32[2,128] convert(x)
+  low = f32[] constant(-9)
+  top = f32[2] reduce(f, low), dimensions={1}, to_apply=maximum
+  tops = f32[2,128] broadcast(top), dimensions={0}
+  e = f32[2,128] subtract(f, tops)
+  zero = f32[] constant(0)
+  s = f32[2] reduce(e, zero), dimensions={1}, to_apply=add
+  ss = f32[2,128] broadcast(s), dimensions={0}
+  y = f32[2,128] divide(e, ss)
+  z = bf16[2,128] convert(y)
+  ROOT r = (s32[], bf16[2,128]) tuple(j, z)"""
+    _, steps, _, lines = compiled(program(["s32[]", "bf16[2,128]"], 100, "", step), tmp_path)
+    assert any("group=16 local" in line for line in lines)
+    assert "while" in [kind for kind, _ in steps]
+
+
 def test_large_steps_are_launched(tmp_path):
     types, turns, more, step = NESTED
     large = [text.replace("f32[200]", "f32[20000]") for text in (*types, more, step)]

@@ -19,8 +19,10 @@ enum {
     MOST_WEIGHT = 12, /* instructions of a position, which is copied, with 16
                          lanes; AVX2 has half the registers, and gathers as
                          fast */
-    MUCH_READ = 1 << 17, /* elements: the compiler takes up to twice as long, */
-    MOST_OF_MUCH = 20, /* where argmax takes a third to a tenth */
+    MUCH_READ = 1 << 17, /* elements in all, from which on a position may weigh
+                            MOST_OF_MUCH: compiling takes up to twice as long,
+                            argmax a third to a tenth */
+    MOST_OF_MUCH = 20,
     HEAVY = 24 /* instructions of a device function */
 };
 

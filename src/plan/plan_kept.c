@@ -88,12 +88,12 @@ static int kept_vector(const plan_kernel *k, int lane, int v)
 {
     int64_t extent = k->axis[lane].extent, bytes, copies;
     int n = read_of_row(k, lane, &bytes);
-    bool narrow = reads_narrow(k, lane), many;
+    bool narrow = reads_narrow(k, lane), may_fill;
 
     for (; v > 0; v /= 2) {
         copies = extent / PLAN_ROW_LANES * v;
-        many = v == 1 || (narrow && copies <= KEPT_WIDE);
-        if (copies * n <= (many ? KEPT : KEPT_WIDE) &&
+        may_fill = v == 1 || (narrow && copies <= KEPT_WIDE);
+        if (copies * n <= (may_fill ? KEPT : KEPT_WIDE) &&
             copies * plan_made(k, lane) <= KEPT_NODES)
             return v;
     }

@@ -222,8 +222,8 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     if (e->m && (k->subgroup != e->items ||
                  k->group != b->along_m * b->along_n * e->items))
         return plan_bad(k, b->node, "sub-groups that its engine does not take");
-    if (b->band > 1 &&
-        (b->n < b->m || plan_axis_tiles(&k->axis[b->m]) % b->band))
+    if (b->band > 1 && (b->n < b->m || b->n != k->nouter - 1 ||
+                        plan_axis_tiles(&k->axis[b->m]) % b->band))
         return plan_bad(k, b->node, "bands of tiles that are not whole");
     if (b->pairs < 2 || plan_areas_bytes(b) > k->local_bytes ||
         b->sum_at + (size_t)(b->round * b->sum_m) * each > k->local_bytes)

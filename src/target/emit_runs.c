@@ -24,7 +24,18 @@ static LLVMValueRef same_place(const finder *f, LLVMValueRef i,
                          "");
 }
 
-/* Those that are left out begin no run. */
+/* The place at which the group stands in the list. */
+static finder find_here(emit *e)
+{
+    const plan_runs *r = e->k->runs;
+    finder f = {e, r, emit_si(e, 0), e->axis[r->axis].at,
+                emit_si(e, e->k->axis[r->axis].extent)};
+
+    if (r->batch >= 0)
+        f.base = LLVMBuildMul(e->b, e->axis[r->batch].at, f.n, "");
+    return f;
+}
+
 static LLVMValueRef begins_run(const finder *f, LLVMValueRef key)
 {
     emit *e = f->e;
@@ -32,30 +43,33 @@ static LLVMValueRef begins_run(const finder *f, LLVMValueRef key)
         LLVMBuildICmp(e->b, LLVMIntEQ, f->at, emit_si(e, 0), "");
     LLVMValueRef before =
         LLVMBuildSelect(e->b, first, f->at, emit_plus(e, f->at, -1), "");
-    LLVMValueRef begins, in;
 
-    begins = LLVMBuildOr(
-        e->b, first, LLVMBuildNot(e->b, same_place(f, before, key), ""), "");
-    in = LLVMBuildICmp(e->b, LLVMIntNE, key, LLVMConstAllOnes(LLVMTypeOf(key)),
-                       "");
-    return LLVMBuildAnd(e->b, begins, in, "");
+    return LLVMBuildOr(e->b, first,
+                       LLVMBuildNot(e->b, same_place(f, before, key), ""), "");
 }
 
 /* ---- updates that are in the list ---- */
 
-/* Those that are left out end no run. */
 static LLVMValueRef ends_run(const finder *f, LLVMValueRef key)
 {
     emit *e = f->e;
-    LLVMValueRef next = emit_plus(e, f->at, 1), ends, in;
+    LLVMValueRef next = emit_plus(e, f->at, 1), ends;
 
     ends = LLVMBuildNot(e->b, emit_below(e, next, f->n), "");
     next = LLVMBuildSelect(e->b, ends, f->at, next, "");
-    ends = LLVMBuildOr(e->b, ends,
+    return LLVMBuildOr(e->b, ends,
                        LLVMBuildNot(e->b, same_place(f, next, key), ""), "");
-    in = LLVMBuildICmp(e->b, LLVMIntNE, key, LLVMConstAllOnes(LLVMTypeOf(key)),
-                       "");
-    return LLVMBuildAnd(e->b, ends, in, "");
+}
+
+/* Does who stands there take the run?  Those that are left out are none. */
+static LLVMValueRef takes_run(const finder *f, LLVMValueRef key)
+{
+    LLVMBuilderRef b = f->e->b;
+    LLVMValueRef is_one =
+        LLVMBuildICmp(b, LLVMIntNE, key, LLVMConstAllOnes(LLVMTypeOf(key)), "");
+
+    return LLVMBuildAnd(b, f->r->last ? ends_run(f, key) : begins_run(f, key),
+                        is_one, "");
 }
 
 static emit_value combined(emit *e, const plan_node *n, emit_value old,
@@ -95,15 +109,11 @@ void emit_run_listed(emit *e)
 {
     const plan_runs *r = e->k->runs;
     const plan_node *n = plan_scatter_of(e->k);
-    finder f = {e, r, emit_si(e, 0), e->axis[r->axis].at,
-                emit_si(e, e->k->axis[r->axis].extent)};
-    LLVMValueRef key, takes, place, v;
+    finder f = find_here(e);
+    LLVMValueRef key = read_list(&f, r->key, f.at), takes, place, v;
     LLVMBasicBlockRef no;
 
-    if (r->batch >= 0)
-        f.base = LLVMBuildMul(e->b, e->axis[r->batch].at, f.n, "");
-    key = read_list(&f, r->key, f.at);
-    takes = r->last ? ends_run(&f, key) : begins_run(&f, key);
+    takes = takes_run(&f, key);
     place = emit_expr(e, n->off, 0, false);
     no = emit_when(e, emit_and(e, takes, e->item_valid));
     if (r->last)
@@ -225,16 +235,12 @@ void emit_run_rows(emit *e)
     const plan_runs *r = e->k->runs;
     const plan_node *n = plan_scatter_of(e->k);
     emit_axis *x = &e->axis[r->axis], was = *x;
-    finder f = {e, r, emit_si(e, 0), x->at,
-                emit_si(e, e->k->axis[r->axis].extent)};
-    LLVMValueRef key, takes, first, place;
+    finder f = find_here(e);
+    LLVMValueRef key = read_list(&f, r->key, f.at), takes, first, place;
     LLVMBasicBlockRef no;
     emit_value v;
 
-    if (r->batch >= 0)
-        f.base = LLVMBuildMul(e->b, e->axis[r->batch].at, f.n, "");
-    key = read_list(&f, r->key, f.at);
-    takes = r->last ? ends_run(&f, key) : begins_run(&f, key);
+    takes = takes_run(&f, key);
     no = emit_when(e, emit_and(e, takes, e->item_valid));
     first = read_list(&f, r->update, f.at);
     place = place_of(&f, n, first);

@@ -346,7 +346,8 @@ static batches make_batches(const plan *p, const target_ops *ops, bool quick,
     return all;
 }
 
-/* Where each operation is to have a kernel of its own loops are steps too. */
+/* Where each operation is to have a kernel of its own, loops and branches stay
+ * steps. */
 static const target_ops *loops_first(plan *p, const sd_options *opt)
 {
     const target_ops *ops = target_ops_of(p->program->device.kind);

@@ -63,9 +63,9 @@ struct thunk {
                              steps, collectives and kernels */
     int nseq;
     int64_t trip;         /* WHILE: how often it turns, whatever its condition
-                             says, or -1; KERNEL that is a loop: -1 when its
-                             flops and bytes say nothing, or it is long; JOIN: 1: the last
-                             BESIDE before it may go on */
+                             says, or -1; KERNEL that is a loop: -1 where its
+                             flops and bytes say nothing, or it is told to end;
+                             JOIN: 1: the last BESIDE before it may go on */
     const char *target;   /* CUSTOM: name; config: its attributes, as MLIR
                              prints a dictionary */
     const char *config;
@@ -113,10 +113,11 @@ typedef struct { /* one entry point */
     int group;            /* work items of a group; host: 1 */
     uint64_t local_bytes; /* host: scratch a worker needs */
     double flops, bytes;
-    bool loop;            /* host, cuda: it is a loop without a known end, which stops
-                             when the bool that its scratch points to is set,
-                             or the word at its last parameter, which the
-                             runtime adds to its slots, is not 0 */
+    bool loop;            /* host: a loop, which ends when the bool that its
+                             scratch points to is set; cuda: one that takes long
+                             or has no known end, which ends when the word at its
+                             last parameter is not 0.  The runtime adds that
+                             parameter to the slots */
 } thunk_kernel;
 
 typedef struct { sd_dtype dtype; int rank; const int64_t *dim;

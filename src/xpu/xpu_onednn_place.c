@@ -46,6 +46,13 @@ static void learn(onednn *l, onednn_place *p, pid_t caller)
     l->parallel(note_thread, p, (unsigned)l->nthread, 0);
 }
 
+/* A team that becomes smaller ends threads, whose numbers another process may
+ * have then. */
+static bool is_ours(pid_t thread)
+{
+    return !syscall(SYS_tgkill, getpid(), thread, 0);
+}
+
 static void bar_from(onednn_place *p, int cpu)
 {
     cpu_set_t rest;
@@ -54,7 +61,8 @@ static void bar_from(onednn_place *p, int cpu)
         return;
     CPU_CLR((size_t)cpu, &rest);
     for (int i = 0; i < p->n && CPU_COUNT(&rest) >= p->n; i++)
-        (void)sched_setaffinity(p->thread[i], sizeof rest, &rest);
+        if (is_ours(p->thread[i]))
+            (void)sched_setaffinity(p->thread[i], sizeof rest, &rest);
     p->barred = cpu;
 }
 

@@ -585,7 +585,8 @@ static void refuses_unknown_options(void **state)
     want_ok(override("SUNDOG_FUSE", 1, "off", 0));
     says(override("SUNDOG_FUSE", 1, "2", 0),
          "SUNDOG_FUSE=2: 0 or 1 is wanted (operations share kernels; 0: each "
-         "has its own, which gives the same values slower)");
+         "has its own, and loops and branches are steps, which gives the same "
+         "values slower)");
 }
 
 int main(int argc, char **argv)

@@ -119,10 +119,20 @@ sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in)
 
 /* ---- tiles ---- */
 
+static int areas_of(const plan_attend *a, int array)
+{
+    return array ? a->pairs : 1;
+}
+
 /* Of all local memory. */
 static size_t bytes_of(const plan_kernel *k)
 {
-    return plan_attend_marks(k->attend) + (size_t)k->group * sizeof(float);
+    const plan_attend *a = k->attend;
+    size_t n = (size_t)k->group * sizeof(float);
+
+    for (int i = 0; i < PLAN_ATTEND_COPIED; i++)
+        n += a->bytes[i] * (size_t)areas_of(a, i);
+    return n;
 }
 
 /* Two teams of 64 rows and blocks of 64 keys leave room for another group on
@@ -147,22 +157,32 @@ static size_t lines_bytes(int64_t rows, int64_t columns, size_t each)
     return (row + PLAN_LINE - 1) / PLAN_LINE * PLAN_LINE * (size_t)rows;
 }
 
+static void lay_out(plan_attend *a, size_t each)
+{
+    const int64_t *extent = a->of.extent;
+
+    a->bytes[0] = lines_bytes(a->rows, extent[HLO_ATTEND_D], each);
+    a->bytes[1] = lines_bytes(a->keys, extent[HLO_ATTEND_D], each);
+    a->bytes[2] = lines_bytes(a->keys, extent[HLO_ATTEND_E], each);
+    for (int i = 0; i < PLAN_ATTEND_COPIED; i++) {
+        a->at[i] = a->marks;
+        a->marks += a->bytes[i] * (size_t)areas_of(a, i);
+    }
+}
+
 void plan_tile_attend(plan_kernel *k)
 {
     plan_attend *a = k->attend;
     const int64_t *extent = a->of.extent;
     sd_dtype t = k->slot[0].dtype;
-    size_t each = sd_dtype_bytes(t);
     bool wide =
         extent[HLO_ATTEND_E] > MOST_NARROW && extent[HLO_ATTEND_E] <= MOST_WIDE;
 
     a->engine = t == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16 : PLAN_ENGINE_WGMMA_F16;
     a->rows = TEAMS * TEAM_ROWS;
     a->keys = wide ? WIDE_KEYS : KEYS;
-    a->q_bytes = lines_bytes(a->rows, extent[HLO_ATTEND_D], each);
-    a->k_bytes = lines_bytes(a->keys, extent[HLO_ATTEND_D], each);
-    a->v_bytes = lines_bytes(a->keys, extent[HLO_ATTEND_E], each);
     a->pairs = PAIRS;
+    lay_out(a, sd_dtype_bytes(t));
     a->blocks = (extent[HLO_ATTEND_Q] + a->rows - 1) / a->rows;
     k->group = k->items = TEAMS * TEAM;
     k->tiles = a->blocks;

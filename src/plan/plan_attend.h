@@ -5,6 +5,8 @@
 
 #include "plan_contract.h"
 
+enum { PLAN_ATTEND_COPIED = 3 /* q, k and v */ };
+
 /* A group takes `rows` rows of one point of the batch, and goes through the keys
  * in blocks of `keys`:
  *
@@ -29,25 +31,12 @@ typedef struct {
     plan_engine engine;
     int rows, keys, pairs;
     int64_t blocks;   /* of rows, a point of the batch */
-    size_t q_bytes, k_bytes, v_bytes; /* of q; of one block */
+    /* Of local memory: where the areas of q, k and v begin, and what one of each
+     * has; behind them a word an item, which nobody reads: see wait_behind. */
+    size_t at[PLAN_ATTEND_COPIED], bytes[PLAN_ATTEND_COPIED], marks;
     bool is_cut;
     int64_t beyond;
     double masked;
 } plan_attend;
-
-/* Bytes of local memory to where k and v begin. */
-static inline size_t plan_attend_k(const plan_attend *a)
-{
-    return a->q_bytes;
-}
-static inline size_t plan_attend_v(const plan_attend *a)
-{
-    return a->q_bytes + (size_t)a->pairs * a->k_bytes;
-}
-/* Behind them each item has a word, which nobody reads: see wait_behind. */
-static inline size_t plan_attend_marks(const plan_attend *a)
-{
-    return plan_attend_v(a) + (size_t)a->pairs * a->v_bytes;
-}
 
 #endif

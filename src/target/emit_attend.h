@@ -1,22 +1,26 @@
-/* What kernels of attention (emit_attend.c) have beside products: a target's,
- * as target_ptx_attend.c has it. */
+/* What kernels of attention share (emit_attend.c, and emit_attend_group.c for
+ * what lies where and is copied), and what they have beside products: a
+ * target's, as target_ptx_attend.c has it. */
 #ifndef EMIT_ATTEND_H
 #define EMIT_ATTEND_H
 
 #include "emit.h"
 
 typedef struct {
+    const char *sums; /* the name of the registers that have them */
     LLVMValueRef x, y; /* where operands begin in local memory; x NULL: */
     LLVMValueRef *word; /* x is in these, EMIT_PIECES an instruction */
+    int64_t x_rows, y_rows; /* of their blocks */
     int columns, times; /* of the product; instructions, one after the other */
 } emit_turn_product;
 struct emit_attend_abi {
-    /* n scores of an item are the engine's own, until they are taken. */
-    void (*open)(emit *e, int n);
-    void (*take)(emit *e, LLVMValueRef *out, int n);
-    /* Begin: scores = x * y, both along K; sums + x * y, y across it. */
-    void (*score)(emit *e, const emit_turn_product *p);
-    void (*sum)(emit *e, const emit_turn_product *p);
+    /* n sums of an item are the engine's own, by that name, until they are
+     * taken. */
+    void (*open)(emit *e, const char *sums, int n);
+    void (*take)(emit *e, const char *sums, LLVMValueRef *out, int n);
+    /* Begin: sums = x * y, both along K; sums + x * y, y across it. */
+    void (*multiply)(emit *e, const emit_turn_product *p);
+    void (*add)(emit *e, const emit_turn_product *p);
     /* Waits for all products, not before v is known, of which the item's word
      * of local memory at p is told. */
     void (*wait_behind)(emit *e, LLVMValueRef p, LLVMValueRef v);
@@ -26,5 +30,78 @@ struct emit_attend_abi {
     LLVMValueRef (*pack)(emit *e, sd_dtype t, LLVMValueRef lo, LLVMValueRef hi);
     LLVMValueRef (*any)(emit *e, LLVMValueRef c); /* a barrier: of all items */
 };
+
+enum {
+    HALVES = 2, /* rows of an item, */
+    APART = 8,  /* so far apart */
+    EIGHT = 8,  /* columns of which an item has two */
+    QUAD = 4,   /* items that have one row */
+    OF_Q = 0,   /* arrays that are copied */
+    OF_K,
+    OF_V
+};
+
+typedef struct { /* an operand, of which blocks of rows are copied */
+    int array, axis;    /* its slot; along which its rows lie */
+    int64_t rows, depth, limit; /* of a block; columns; rows that there are */
+    int64_t parts;      /* of a row, those of zeros counted */
+    size_t at, bytes;   /* the areas, and one of them */
+    int n;              /* parts that an item copies */
+    LLVMValueRef *row, *from, *to, *zero, *has; /* has: NULL: it is there */
+} attend_copied;
+
+typedef struct {
+    emit *e;
+    const plan_attend *a;
+    LLVMValueRef base[HLO_ATTEND_ARRAYS]; /* of the point of the batch */
+    LLVMValueRef first;                   /* row of the group */
+    LLVMValueRef team, row, column; /* the item's: team; its first row; where in
+                                       eight columns its two are */
+    attend_copied in[PLAN_ATTEND_COPIED];
+    int nscore, nsum;
+    LLVMValueRef most[HALVES], sum[HALVES]; /* variables */
+    LLVMValueRef *word; /* variables: weights of a block */
+    LLVMValueRef from, to; /* variables: blocks of keys */
+} attending;
+
+static inline LLVMValueRef attend_f32(emit *e, double v)
+{
+    return LLVMConstReal(e->f32, v);
+}
+static inline LLVMValueRef attend_get(emit *e, LLVMValueRef p)
+{
+    return LLVMBuildLoad2(e->b, e->f32, p, "");
+}
+
+/* ---- emit_attend_group.c ---- */
+
+/* The point of the batch and the first row of the group; what the item has. */
+void attend_find_point(attending *t);
+void attend_find_item(attending *t);
+/* deep: the engine sums over its columns, of which it takes whole steps. */
+void attend_open(attending *t, int array, bool deep);
+/* Rows first, first + 1, .. of it begin to go to its area number `turn`. */
+void attend_copy(attending *t, const attend_copied *c, LLVMValueRef first,
+                 LLVMValueRef turn);
+/* A block of t->from to t->to; those beyond the last are the last one again. */
+void attend_copy_block(attending *t, const attend_copied *c,
+                       LLVMValueRef block);
+/* All copies have come but those of the last `left` turns. */
+void attend_meet(attending *t, int left);
+/* Begin: sums = x's rows of the team times that block of y; sums + words, of
+ * x, times the block. */
+void attend_multiply(attending *t, const char *sums, const attend_copied *x,
+                     const attend_copied *y, LLVMValueRef block);
+void attend_add(attending *t, const char *sums, LLVMValueRef *word,
+                const attend_copied *y, LLVMValueRef block);
+LLVMValueRef attend_row(attending *t, int half);
+/* A score of that product, as f32; -inf where there is no such key. */
+LLVMValueRef attend_score(attending *t, LLVMValueRef product, LLVMValueRef row,
+                          LLVMValueRef key);
+/* e to the power of x - most. */
+LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most);
+/* Two neighbours of an array, of which the first is element `at`. */
+void attend_write_two(attending *t, int array, LLVMValueRef at,
+                      LLVMValueRef *v);
 
 #endif

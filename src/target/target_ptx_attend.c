@@ -13,17 +13,17 @@ static void put(emit *e, sd_buf *text, const char *how, LLVMValueRef *arg,
     sd_buf_finish(text);
 }
 
-static void open_scores(emit *e, int n)
+static void open_sums(emit *e, const char *sums, int n)
 {
     sd_buf text = {0};
 
-    sd_buf_fmt(&text, ".reg .f32 score<%d>;", n);
+    sd_buf_fmt(&text, ".reg .f32 %s<%d>;", sums, n);
     put(e, &text, "~{memory}", NULL, 0);
 }
 
-static void take_scores(emit *e, LLVMValueRef *out, int n)
+static void take_sums(emit *e, const char *sums, LLVMValueRef *out, int n)
 {
-    target_ptx_take(e, "score", e->f32, out, n);
+    target_ptx_take(e, sums, e->f32, out, n);
 }
 
 enum {
@@ -69,9 +69,8 @@ static int64_t next_step(int i, int64_t rows)
 }
 
 /* The first instruction does not add. */
-static void begin_scores(emit *e, const emit_turn_product *p)
+static void multiply(emit *e, const emit_turn_product *p)
 {
-    const plan_attend *a = e->k->attend;
     LLVMValueRef from[2] = {describe(e, p->x, 1), describe(e, p->y, 1)};
     sd_buf text = {0};
 
@@ -80,22 +79,22 @@ static void begin_scores(emit *e, const emit_turn_product *p)
                       "mov.b64 x, $0; mov.b64 y, $1; "
                       "wgmma.fence.sync.aligned;");
     for (int i = 0; i < p->times; i++) {
-        put_sums(&text, e, "score", p->columns);
+        put_sums(&text, e, p->sums, p->columns);
         sd_buf_fmt(&text,
                    "x, y, %s, 1, 1, 0, 0; add.s64 x, x, %" PRId64
                    "; add.s64 y, y, %" PRId64 ";",
-                   i ? "p" : "first", next_step(i, a->rows),
-                   next_step(i, a->keys));
+                   i ? "p" : "first", next_step(i, p->x_rows),
+                   next_step(i, p->y_rows));
     }
     sd_buf_str(&text, " wgmma.commit_group.sync.aligned;}");
     put(e, &text, "l,l,~{memory}", from, 2);
 }
 
-static void begin_sums(emit *e, const emit_turn_product *p)
+static void add(emit *e, const emit_turn_product *p)
 {
-    const plan_attend *a = e->k->attend;
     int n = EMIT_PIECES * p->times;
-    int64_t step = plan_engine_table[a->engine].depth * PLAN_LINE / UNIT;
+    int64_t step =
+        plan_engine_table[e->k->attend->engine].depth * PLAN_LINE / UNIT;
     LLVMValueRef from[PTX_ARGS];
     sd_buf text = {0}, how = {0};
 
@@ -103,7 +102,7 @@ static void begin_sums(emit *e, const emit_turn_product *p)
         from[i] = p->word[i];
         sd_buf_str(&how, "r,");
     }
-    from[n] = describe(e, p->y, (int64_t)a->keys * PLAN_LINE / UNIT);
+    from[n] = describe(e, p->y, p->y_rows * PLAN_LINE / UNIT);
     sd_buf_fmt(&how, "l,~{memory}%c", 0);
     sd_buf_fmt(&text,
                "{.reg .pred p; .reg .b64 y; setp.eq.b32 p, 0, 0; "
@@ -112,7 +111,7 @@ static void begin_sums(emit *e, const emit_turn_product *p)
     for (int i = 0; i < p->times; i++) {
         int at = i * EMIT_PIECES;
 
-        put_sums(&text, e, "sum", p->columns);
+        put_sums(&text, e, p->sums, p->columns);
         sd_buf_fmt(&text,
                    "{$%d, $%d, $%d, $%d}, y, p, 1, 1, 1; "
                    "add.s64 y, y, %" PRId64 ";",
@@ -186,10 +185,10 @@ static LLVMValueRef any(emit *e, LLVMValueRef c)
     return LLVMBuildICmp(e->b, LLVMIntNE, v, LLVMConstInt(e->i32, 0, 0), "");
 }
 
-const emit_attend_abi target_ptx_attend = {.open = open_scores,
-                                           .take = take_scores,
-                                           .score = begin_scores,
-                                           .sum = begin_sums,
+const emit_attend_abi target_ptx_attend = {.open = open_sums,
+                                           .take = take_sums,
+                                           .multiply = multiply,
+                                           .add = add,
                                            .wait_behind = wait_behind,
                                            .scale = scale,
                                            .exp2 = exp2_of,

@@ -1,0 +1,294 @@
+/* What groups of kernels of attention have: which rows, what they copy to local
+ * memory, the products of that, scores, and how results are written.  See
+ * emit_attend.h. */
+#include <math.h>
+
+#include "emit_attend.h"
+
+enum { PART = PLAN_LINE_PART / 2 };
+
+static int64_t stride_of(const attending *t, int array, int axis)
+{
+    return t->a->of.stride[array][axis];
+}
+
+/* ---- where things are ---- */
+
+/* Bytes from a slot to the group's point of the batch, and its first row: the
+ * longest rows of a mask begin first. */
+void attend_find_point(attending *t)
+{
+    emit *e = t->e;
+    const hlo_attend *of = &t->a->of;
+    LLVMValueRef rest = e->first, block = emit_rest(e, rest, t->a->blocks);
+    LLVMValueRef off[HLO_ATTEND_ARRAYS];
+    int n = 4 + of->nmore;
+
+    rest = emit_over(e, rest, t->a->blocks);
+    if (t->a->is_cut)
+        block = LLVMBuildSub(e->b, emit_si(e, t->a->blocks - 1), block, "");
+    t->first = emit_times(e, block, t->a->rows);
+    for (int i = 0; i < n; i++)
+        off[i] = emit_i64(e, 0);
+    for (int axis = HLO_ATTEND_BATCH - 1; axis >= 0; axis--) {
+        LLVMValueRef at = emit_rest(e, rest, of->extent[axis]);
+
+        rest = emit_over(e, rest, of->extent[axis]);
+        at = LLVMBuildZExtOrBitCast(e->b, at, e->i64, "");
+        for (int i = 0; i < n; i++) {
+            int64_t by = of->stride[i][axis] *
+                         (int64_t)sd_dtype_bytes(e->k->slot[i].dtype);
+
+            off[i] = LLVMBuildAdd(
+                e->b, off[i], LLVMBuildMul(e->b, at, emit_i64(e, by), ""), "");
+        }
+    }
+    for (int i = 0; i < n; i++)
+        t->base[i] = LLVMBuildGEP2(e->b, e->i8, e->slot[i], &off[i], 1, "");
+}
+
+void attend_find_item(attending *t)
+{
+    emit *e = t->e;
+    const plan_engine_info *of = &plan_engine_table[t->a->engine];
+    LLVMValueRef group = emit_over(e, e->lid, of->items),
+                 mate = emit_rest(e, e->lid, of->items);
+
+    t->team = emit_over(e, group, of->several);
+    t->row = emit_mad(e, group, PLAN_SQUARE, emit_over(e, mate, QUAD));
+    t->column = emit_times(e, emit_rest(e, mate, QUAD), 2);
+}
+
+/* Where the item's parts of a block are, in memory and in local memory. */
+static void find_parts(attending *t, attend_copied *c)
+{
+    emit *e = t->e;
+    int64_t all = c->rows * c->parts, group = e->k->group;
+
+    c->n = (int)((all + group - 1) / group);
+    c->row = sd_arena_array(e->a, LLVMValueRef, 5 * c->n);
+    c->from = c->row + c->n;
+    c->to = c->from + c->n;
+    c->zero = c->to + c->n;
+    c->has = c->zero + c->n;
+    for (int i = 0; i < c->n; i++) {
+        LLVMValueRef at = emit_plus(e, e->lid, i * group), part, in;
+
+        if ((i + 1) * group > all)
+            c->has[i] = emit_below(e, at, emit_si(e, all));
+        c->row[i] = emit_over(e, at, c->parts);
+        part = emit_rest(e, at, c->parts);
+        c->from[i] = emit_mad(e, c->row[i], stride_of(t, c->array, c->axis),
+                              emit_times(e, part, PART));
+        in = LLVMBuildXor(e->b, emit_rest(e, part, PLAN_LINES),
+                          emit_rest(e, c->row[i], PLAN_LINES), "");
+        c->to[i] =
+            emit_mad(e, emit_over(e, part, PLAN_LINES), c->rows * PLAN_LINE,
+                     emit_mad(e, c->row[i], PLAN_LINE,
+                              emit_times(e, in, PLAN_LINE_PART)));
+        if (c->parts * PART > c->depth)
+            c->zero[i] = LLVMBuildICmp(e->b, LLVMIntUGE, part,
+                                       emit_si(e, c->depth / PART), "");
+    }
+}
+
+void attend_open(attending *t, int array, bool deep)
+{
+    const plan_attend *a = t->a;
+    int depth = plan_engine_table[a->engine].depth;
+    int axis = stride_of(t, array, HLO_ATTEND_K) ? HLO_ATTEND_K : HLO_ATTEND_Q,
+        along = stride_of(t, array, HLO_ATTEND_D) ? HLO_ATTEND_D : HLO_ATTEND_E;
+    attend_copied *c = &t->in[array];
+
+    *c = (attend_copied){.array = array,
+                         .axis = axis,
+                         .rows = axis == HLO_ATTEND_K ? a->keys : a->rows,
+                         .limit = a->of.extent[axis],
+                         .depth = a->of.extent[along],
+                         .at = a->at[array],
+                         .bytes = a->bytes[array]};
+    c->parts = deep ? (c->depth + depth - 1) / depth * (depth / PART)
+                    : c->depth / PART;
+    find_parts(t, c);
+}
+
+static LLVMValueRef local_at(attending *t, LLVMValueRef byte)
+{
+    return emit_local(t->e, byte);
+}
+
+void attend_copy(attending *t, const attend_copied *c, LLVMValueRef first,
+                 LLVMValueRef turn)
+{
+    emit *e = t->e;
+    LLVMTypeRef each = emit_mem_type(e, e->k->slot[c->array].dtype);
+    LLVMValueRef area =
+        emit_mad(e, turn, (int64_t)c->bytes, emit_si(e, (int64_t)c->at));
+    LLVMValueRef begin = emit_times(e, first, stride_of(t, c->array, c->axis));
+
+    for (int i = 0; i < c->n; i++) {
+        LLVMValueRef at = emit_add(e, begin, c->from[i]), not = c->zero[i];
+        LLVMBasicBlockRef has;
+
+        at = LLVMBuildZExtOrBitCast(e->b, at, e->i64, "");
+        if (c->limit % c->rows) {
+            LLVMValueRef beyond =
+                LLVMBuildICmp(e->b, LLVMIntUGE, emit_add(e, first, c->row[i]),
+                              emit_si(e, c->limit), "");
+
+            not = not ? LLVMBuildOr(e->b, not, beyond, "") : beyond;
+        }
+        has = emit_when(e, c->has[i]);
+        e->abi->copy(e, local_at(t, emit_add(e, area, c->to[i])),
+                     LLVMBuildGEP2(e->b, each, t->base[c->array], &at, 1, ""),
+                     not);
+        emit_when_end(e, has);
+    }
+}
+
+static LLVMValueRef turn_of(attending *t, LLVMValueRef block)
+{
+    return emit_rest(t->e, block, t->a->pairs);
+}
+
+void attend_copy_block(attending *t, const attend_copied *c, LLVMValueRef block)
+{
+    emit *e = t->e;
+    LLVMValueRef last = emit_plus(e, emit_get(e, t->to), -1);
+    LLVMValueRef at = emit_smaller(e, block, last);
+
+    attend_copy(t, c, emit_times(e, at, c->rows), turn_of(t, block));
+}
+
+void attend_meet(attending *t, int left)
+{
+    t->e->abi->await_copies(t->e, left);
+    t->e->abi->settle(t->e);
+    emit_barrier(t->e);
+}
+
+/* ---- products ---- */
+
+static LLVMValueRef area_of(attending *t, const attend_copied *c,
+                            LLVMValueRef block)
+{
+    emit *e = t->e;
+
+    return local_at(t, emit_mad(e, turn_of(t, block), (int64_t)c->bytes,
+                                emit_si(e, (int64_t)c->at)));
+}
+
+static LLVMValueRef team_area(attending *t, const attend_copied *c)
+{
+    emit *e = t->e;
+    const plan_engine_info *of = &plan_engine_table[t->a->engine];
+
+    return local_at(t, emit_mad(e, t->team, (int64_t)of->m * PLAN_LINE,
+                                emit_si(e, (int64_t)c->at)));
+}
+
+void attend_multiply(attending *t, const char *sums, const attend_copied *x,
+                     const attend_copied *y, LLVMValueRef block)
+{
+    int depth = plan_engine_table[t->a->engine].depth;
+    emit_turn_product p = {.sums = sums,
+                           .x = team_area(t, x),
+                           .y = area_of(t, y, block),
+                           .x_rows = x->rows,
+                           .y_rows = y->rows,
+                           .columns = (int)y->rows,
+                           .times = (int)(x->parts * PART / depth)};
+
+    t->e->abi->attend->multiply(t->e, &p);
+}
+
+void attend_add(attending *t, const char *sums, LLVMValueRef *word,
+                const attend_copied *y, LLVMValueRef block)
+{
+    int depth = plan_engine_table[t->a->engine].depth;
+    emit_turn_product p = {.sums = sums,
+                           .word = word,
+                           .y = area_of(t, y, block),
+                           .y_rows = y->rows,
+                           .columns = (int)y->depth,
+                           .times = (int)(y->rows / depth)};
+
+    t->e->abi->attend->add(t->e, &p);
+}
+
+/* ---- scores ---- */
+
+LLVMValueRef attend_row(attending *t, int half)
+{
+    emit *e = t->e;
+
+    return emit_plus(e, emit_add(e, t->first, t->row), half * APART);
+}
+
+/* An element of array i, which is read also where there is no such row or
+ * key. */
+static emit_value element_of(attending *t, int i, LLVMValueRef row,
+                             LLVMValueRef key)
+{
+    emit *e = t->e;
+    const hlo_attend *of = &t->a->of;
+    LLVMValueRef at = emit_si(e, 0);
+
+    if (of->extent[HLO_ATTEND_Q] % t->a->rows)
+        row = emit_smaller(e, row, emit_si(e, of->extent[HLO_ATTEND_Q] - 1));
+    if (of->extent[HLO_ATTEND_K] % t->a->keys)
+        key = emit_smaller(e, key, emit_si(e, of->extent[HLO_ATTEND_K] - 1));
+    at = emit_mad(e, row, of->stride[i][HLO_ATTEND_Q], at);
+    at = emit_mad(e, key, of->stride[i][HLO_ATTEND_K], at);
+    return emit_mem_read(e, e->k->slot[i].dtype, t->base[i], at, 1);
+}
+
+LLVMValueRef attend_score(attending *t, LLVMValueRef product, LLVMValueRef row,
+                          LLVMValueRef key)
+{
+    emit *e = t->e;
+    const hlo_attend *of = &t->a->of;
+    emit_value x[HLO_ATTEND_FIRST + HLO_ATTEND_MORE], root[1];
+    LLVMValueRef s;
+
+    x[0] = emit_convert(e, (emit_value){product, NULL}, SD_F32,
+                        of->score->param[0]->shape->dtype);
+    x[1] = emit_place(e, SD_S32, row);
+    x[2] = emit_place(e, SD_S32, key);
+    for (int i = 0; i < of->nmore; i++)
+        x[HLO_ATTEND_FIRST + i] = element_of(t, 3 + i, row, key);
+    emit_body(e, t->a->score, x, root);
+    s = emit_convert(e, root[0], t->a->score->root[0]->dtype, SD_F32).re;
+    if (of->extent[HLO_ATTEND_K] % t->a->keys)
+        s = emit_select(
+            e, emit_below(e, key, emit_si(e, of->extent[HLO_ATTEND_K])), s,
+            attend_f32(e, -INFINITY));
+    return s;
+}
+
+LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most)
+{
+    x = LLVMBuildFSub(e->b, x, most, "");
+    x = LLVMBuildFMul(e->b, x, attend_f32(e, 1.4426950408889634), "");
+    return e->abi->attend->exp2(e, x);
+}
+
+/* ---- results ---- */
+
+void attend_write_two(attending *t, int array, LLVMValueRef at, LLVMValueRef *v)
+{
+    emit *e = t->e;
+    sd_dtype type = e->k->slot[array].dtype;
+    LLVMValueRef p = emit_element(e, type, t->base[array], at), x;
+
+    if (type == SD_F32) {
+        x = LLVMGetPoison(LLVMVectorType(e->f32, 2));
+        for (unsigned i = 0; i < 2; i++)
+            x = LLVMBuildInsertElement(e->b, x, v[i],
+                                       LLVMConstInt(e->i32, i, 0), "");
+    } else {
+        x = e->abi->attend->pack(e, type, v[0], v[1]);
+    }
+    LLVMSetAlignment(LLVMBuildStore(e->b, x, p),
+                     2 * (unsigned)sd_dtype_bytes(type));
+}

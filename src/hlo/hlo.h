@@ -450,30 +450,52 @@ bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
  *
  *   s[k] = f(sum over d of q * k, row, key, elements of the other arrays)
  *   result[e] = sum over k of softmax(s)[k] * v[k, e]
- */
-#define HLO_CALL_ATTEND "sundog.attend"
+ *
+ * "..->Aqe,Aq,Aq" has as further results, of f32, what its gradient asks for: m,
+ * each row's largest score, and r, 1 / the sum of exp(s - m).
+ *
+ * "sundog.attend-gradient": operands q, k, v, the cotangent o of the result, m, r,
+ * c, which is the sum over e of o times the result, and the other arrays; f, and
+ * h of the same parameters but for ds, which follows the key:
+ *
+ *   p = exp(s - m) * r
+ *   ds = p * (sum over e of o * v, less c)
+ *   dx = h(product, row, key, ds, elements of the other arrays)
+ *
+ * Its result "Aqd" is the sum over k of dx * k, of q's gradient; or its results
+ * "Akd,Ake" are the sums over q of dx * q and of p * o, of k's and v's. */
+#define HLO_CALL_ATTEND          "sundog.attend"
+#define HLO_CALL_ATTEND_GRADIENT "sundog.attend-gradient"
 enum { HLO_ATTEND_BATCH = 8, HLO_ATTEND_Q = HLO_ATTEND_BATCH, HLO_ATTEND_K,
        HLO_ATTEND_D, HLO_ATTEND_E, HLO_ATTEND_AXES,
-       HLO_ATTEND_MORE = 4, /* arrays beside q, k and v */
-       HLO_ATTEND_ARRAYS = 3 + HLO_ATTEND_MORE + 1,
+       HLO_ATTEND_MORE = 4,  /* other arrays */
+       HLO_ATTEND_OWN = 7,   /* arrays before these, at most */
+       HLO_ATTEND_RESULTS = 3,
+       HLO_ATTEND_ARRAYS =
+           HLO_ATTEND_OWN + HLO_ATTEND_MORE + HLO_ATTEND_RESULTS,
        HLO_ATTEND_FIRST = 3 /* parameters of f before their elements */ };
+typedef enum { HLO_ATTEND_VALUE, HLO_ATTEND_OF_ROWS, HLO_ATTEND_OF_KEYS,
+               HLO_ATTEND_KINDS } hlo_attend_kind;
 typedef struct {
-    int nmore;
+    hlo_attend_kind kind; /* a gradient: of q, or of k and v */
+    int nown, nmore, nresult;
     int64_t extent[HLO_ATTEND_AXES]; /* 1: nobody has the axis */
-    /* Elements from one position of an axis to the next, in q, k, v, the other
-     * arrays, and last the result; 0: it has no such axis. */
+    /* Elements from one position of an axis to the next, in the operands in
+     * their order, and behind them the results; 0: it has no such axis. */
     int64_t stride[HLO_ATTEND_ARRAYS][HLO_ATTEND_AXES];
-    const hlo_comp *score;
+    const hlo_comp *score, *slope; /* f; h or NULL */
 } hlo_attend;
-static inline const int64_t *hlo_attend_result(const hlo_attend *a)
+static inline int hlo_attend_result(const hlo_attend *a) /* the first one's */
 {
-    return a->stride[3 + a->nmore];
+    return a->nown + a->nmore;
 }
 /* False: in is no such call, or its operands do not fit. */
 bool hlo_attend_read(const hlo_inst *in, hlo_attend *out);
 /* Is it one that kernels do?  q, k and v are of 16 bits, d and e their last
- * dimensions, multiples of 8 from 16 to 256; no array has 2^31 elements. */
-enum { HLO_ATTEND_LEAST = 16, HLO_ATTEND_MOST = 256, HLO_ATTEND_PART = 8 };
+ * dimensions, multiples of 8 from 16 to 256, of gradients to 128; no array has
+ * 2^31 elements. */
+enum { HLO_ATTEND_LEAST = 16, HLO_ATTEND_MOST = 256, HLO_ATTEND_PART = 8,
+       HLO_ATTEND_MOST_GRADIENT = 128 };
 bool hlo_attend_has_kernel(const hlo_inst *in);
 char hlo_attend_letter(int axis);
 

@@ -1,5 +1,5 @@
-/* The custom-call "sundog.attend", which hlo.h describes: reading what its
- * configuration says, and its value. */
+/* The custom-calls of attention, which hlo.h describes: reading what their
+ * configurations say, and their values. */
 #include <math.h>
 #include <string.h>
 
@@ -55,111 +55,193 @@ static bool read_text(const char *at, const hlo_inst *in, hlo_attend *a)
         if (!read_array(&at, in->arg[i]->shape, a, a->stride[i]))
             return false;
     }
-    return strncmp(at, "->", 2) == 0 && (at += 2) &&
-           read_array(&at, in->shape, a, a->stride[in->narg]) && !*at;
+    if (strncmp(at, "->", 2) != 0)
+        return false;
+    at += 2;
+    for (int i = 0; i < a->nresult; i++) {
+        if (i && *at++ != ',')
+            return false;
+        if (!read_array(&at, sd_shape_result(in->shape, i), a,
+                        a->stride[in->narg + i]))
+            return false;
+    }
+    return !*at;
 }
 
-/* Which of them have which axes. */
+/* Which arrays have which axes: the operands', then the results'. */
+typedef struct {
+    int nown, nresult;
+    const char *axes[HLO_ATTEND_OWN + HLO_ATTEND_RESULTS];
+} form;
+
+static const form forms[HLO_ATTEND_KINDS] = {
+    [HLO_ATTEND_VALUE] = {3, 1, {"qd", "kd", "ke", "qe", "q", "q"}},
+    [HLO_ATTEND_OF_ROWS] = {7,
+                            1,
+                            {"qd", "kd", "ke", "qe", "q", "q", "q", "qd"}},
+    [HLO_ATTEND_OF_KEYS] = {
+        7, 2, {"qd", "kd", "ke", "qe", "q", "q", "q", "kd", "ke"}}};
+
 static bool has_axes(const hlo_attend *a)
 {
-    static const int8_t want[4][4] = {/* q  k  d  e */
-                                      {1, 0, 1, 0},
-                                      {0, 1, 1, 0},
-                                      {0, 1, 0, 1},
-                                      {1, 0, 0, 1}};
-    const int64_t *array[4] = {a->stride[0], a->stride[1], a->stride[2],
-                               hlo_attend_result(a)};
+    const form *f = &forms[a->kind];
 
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++)
-            if ((array[i][HLO_ATTEND_Q + j] != 0) != want[i][j])
+    for (int i = 0; i < f->nown + a->nresult; i++) {
+        const int64_t *s = a->stride[i + (i < f->nown ? 0 : a->nmore)];
+
+        for (int j = 0; own_letters[j]; j++)
+            if ((s[HLO_ATTEND_BATCH + j] != 0) !=
+                (strchr(f->axes[i], own_letters[j]) != NULL))
                 return false;
+    }
     for (int i = 0; i < HLO_ATTEND_BATCH; i++)
-        if ((a->extent[i] != 0) != (array[3][i] != 0))
+        if ((a->extent[i] != 0) != (a->stride[hlo_attend_result(a)][i] != 0))
             return false;
-    for (int i = 3; i < 3 + a->nmore; i++)
+    for (int i = f->nown; i < f->nown + a->nmore; i++)
         if (a->stride[i][HLO_ATTEND_D] || a->stride[i][HLO_ATTEND_E])
             return false;
     return true;
 }
 
-/* f: the sum over d, row and key as s32, an element of each other array. */
-static bool fits_score(const hlo_inst *in, const hlo_attend *a)
+/* f or h: the sum over d, row and key as s32, and h's ds; an element of each
+ * other array. */
+static bool fits_function(const hlo_inst *in, const hlo_attend *a,
+                          const hlo_comp *c, int nfirst)
 {
-    const hlo_comp *c = a->score;
-
-    if (c->nparam != HLO_ATTEND_FIRST + a->nmore ||
-        !sd_is_float(c->root->shape->dtype) || c->root->shape->rank ||
-        !sd_is_float(c->param[0]->shape->dtype) ||
+    if (c->nparam != nfirst + a->nmore || !sd_is_float(c->root->shape->dtype) ||
+        c->root->shape->rank || !sd_is_float(c->param[0]->shape->dtype) ||
         c->param[1]->shape->dtype != SD_S32 ||
-        c->param[2]->shape->dtype != SD_S32)
+        c->param[2]->shape->dtype != SD_S32 ||
+        (nfirst > HLO_ATTEND_FIRST &&
+         !sd_is_float(c->param[HLO_ATTEND_FIRST]->shape->dtype)))
         return false;
     for (int i = 0; i < a->nmore; i++)
-        if (c->param[HLO_ATTEND_FIRST + i]->shape->dtype !=
-            in->arg[3 + i]->shape->dtype)
+        if (c->param[nfirst + i]->shape->dtype !=
+            in->arg[a->nown + i]->shape->dtype)
             return false;
     return true;
 }
 
-bool hlo_attend_read(const hlo_inst *in, hlo_attend *out)
+/* m, r and c, as operands or results, are f32. */
+static bool fits_rows(const hlo_inst *in, const hlo_attend *a)
+{
+    bool back = a->kind != HLO_ATTEND_VALUE;
+
+    for (int i = back ? 4 : 1; i < (back ? a->nown : a->nresult); i++)
+        if ((back ? in->arg[i]->shape : sd_shape_result(in->shape, i))->dtype !=
+            SD_F32)
+            return false;
+    return true;
+}
+
+static bool find_kind(const hlo_inst *in, hlo_attend *a)
 {
     const hlo_custom *u = in->op == HLO_CUSTOM_CALL ? in->u.custom : NULL;
+    int n = sd_shape_nresult(in->shape);
 
-    if (!u || u->lib || strcmp(u->target, HLO_CALL_ATTEND) != 0)
+    if (!u || u->lib || !u->config)
         return false;
-    *out = (hlo_attend){.nmore = in->narg - 3};
-    if (in->ncomp != 1 || out->nmore < 0 || out->nmore > HLO_ATTEND_MORE ||
-        !u->config || !read_text(u->config, in, out))
+    if (strcmp(u->target, HLO_CALL_ATTEND) == 0)
+        a->kind = HLO_ATTEND_VALUE;
+    else if (strcmp(u->target, HLO_CALL_ATTEND_GRADIENT) == 0)
+        a->kind = n == 1 ? HLO_ATTEND_OF_ROWS : HLO_ATTEND_OF_KEYS;
+    else
+        return false;
+    a->nown = forms[a->kind].nown;
+    a->nmore = in->narg - a->nown;
+    a->nresult = n;
+    return (n == forms[a->kind].nresult ||
+            (a->kind == HLO_ATTEND_VALUE && n == HLO_ATTEND_RESULTS)) &&
+           in->ncomp == (a->kind == HLO_ATTEND_VALUE ? 1 : 2) &&
+           a->nmore >= 0 && a->nmore <= HLO_ATTEND_MORE;
+}
+
+bool hlo_attend_read(const hlo_inst *in, hlo_attend *out)
+{
+    *out = (hlo_attend){0};
+    if (!find_kind(in, out) || !read_text(in->u.custom->config, in, out))
         return false;
     out->score = in->comp[0];
-    if (!has_axes(out) || !fits_score(in, out))
+    out->slope = in->ncomp > 1 ? in->comp[1] : NULL;
+    if (!has_axes(out) || !fits_rows(in, out) ||
+        !fits_function(in, out, out->score, HLO_ATTEND_FIRST) ||
+        (out->slope &&
+         !fits_function(in, out, out->slope, HLO_ATTEND_FIRST + 1)))
         return false;
     for (int i = 0; i < HLO_ATTEND_AXES; i++)
         out->extent[i] = out->extent[i] ? out->extent[i] : 1;
     return true;
 }
 
-static bool fits_depth(int64_t n)
+static bool fits_depth(const hlo_attend *a, int64_t n)
 {
-    return n >= HLO_ATTEND_LEAST && n <= HLO_ATTEND_MOST &&
+    return n >= HLO_ATTEND_LEAST &&
+           n <= (a->slope ? HLO_ATTEND_MOST_GRADIENT : HLO_ATTEND_MOST) &&
            n % HLO_ATTEND_PART == 0;
 }
 
-static bool fits_types(const hlo_inst *in)
+/* dx goes to the engine as it is, or an f32 in two parts of bf16. */
+static bool fits_types(const hlo_inst *in, const hlo_attend *a)
 {
-    sd_dtype t = in->arg[0]->shape->dtype, out = in->shape->dtype;
+    sd_dtype t = in->arg[0]->shape->dtype;
 
+    for (int i = 0; i < a->nresult; i++) {
+        sd_dtype out = sd_shape_result(in->shape, i)->dtype;
+
+        if (out != t && out != SD_F32)
+            return false;
+    }
+    if (a->slope) {
+        sd_dtype dx = a->slope->root->shape->dtype;
+
+        if (in->arg[3]->shape->dtype != t ||
+            (dx != t && (dx != SD_F32 || t != SD_BF16)))
+            return false;
+    }
     return (t == SD_BF16 || t == SD_F16) && in->arg[1]->shape->dtype == t &&
-           in->arg[2]->shape->dtype == t && (out == t || out == SD_F32);
+           in->arg[2]->shape->dtype == t;
+}
+
+/* Lines of d and of e lie along memory. */
+static bool fits_lines(const hlo_attend *a)
+{
+    for (int i = 0; i < hlo_attend_result(a) + a->nresult; i++)
+        for (int axis = HLO_ATTEND_D; axis <= HLO_ATTEND_E; axis++)
+            if (a->stride[i][axis] > 1)
+                return false;
+    return true;
 }
 
 bool hlo_attend_has_kernel(const hlo_inst *in)
 {
     hlo_attend a;
 
-    if (!hlo_attend_read(in, &a) || !fits_types(in) ||
-        !fits_depth(a.extent[HLO_ATTEND_D]) ||
-        !fits_depth(a.extent[HLO_ATTEND_E]) ||
-        sd_shape_count(in->shape) > INT32_MAX)
+    if (!hlo_attend_read(in, &a) || !fits_types(in, &a) || !fits_lines(&a) ||
+        !fits_depth(&a, a.extent[HLO_ATTEND_D]) ||
+        !fits_depth(&a, a.extent[HLO_ATTEND_E]))
         return false;
     for (int i = 0; i < in->narg; i++)
         if (sd_shape_count(in->arg[i]->shape) > INT32_MAX)
             return false;
-    return a.stride[0][HLO_ATTEND_D] == 1 && a.stride[1][HLO_ATTEND_D] == 1 &&
-           a.stride[2][HLO_ATTEND_E] == 1 &&
-           hlo_attend_result(&a)[HLO_ATTEND_E] == 1;
+    for (int i = 0; i < a.nresult; i++)
+        if (sd_shape_count(sd_shape_result(in->shape, i)) > INT32_MAX)
+            return false;
+    return true;
 }
 
 /* ---- value ---- */
+
+enum { OF_Q, OF_K, OF_V, OF_O, OF_M, OF_R, OF_C }; /* operands */
 
 typedef struct {
     hlo_ev *e;
     const hlo_attend *a;
     const hlo_value *arg;
     hlo_value *out;
-    hlo_region *score;
+    hlo_region *score, *slope;
     int64_t at[HLO_ATTEND_AXES];
-    double *s; /* of all keys */
+    double *s;      /* of all keys */
+    double *sum[2]; /* of a gradient's results */
 } evaluation;
 
 static int64_t place(const evaluation *v, int array)
@@ -178,29 +260,52 @@ static double number(const evaluation *v, int array)
                       hlo_at_elem(&v->arg[array], place(v, array))));
 }
 
-static sd_status score_of(evaluation *v, double *out)
+static void write(const evaluation *v, int result, double x)
 {
-    const hlo_comp *c = v->a->score;
+    hlo_value *out = hlo_result_at(v->out, result);
+
+    hlo_wide_store(
+        out->shape->dtype, x,
+        hlo_at_elem(out, place(v, hlo_attend_result(v->a) + result)));
+}
+
+/* The sum over an axis of x times y. */
+static double product_of(evaluation *v, int axis, int x, int y)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < v->a->extent[axis]; i++) {
+        v->at[axis] = i;
+        sum += number(v, x) * number(v, y);
+    }
+    v->at[axis] = 0;
+    return sum;
+}
+
+/* f; or h, with ds. */
+static sd_status function_of(evaluation *v, double product, const double *ds,
+                             double *out)
+{
+    const hlo_comp *c = ds ? v->a->slope : v->a->score;
+    int n = HLO_ATTEND_FIRST + (ds != NULL);
     int32_t row = (int32_t)v->at[HLO_ATTEND_Q],
             key = (int32_t)v->at[HLO_ATTEND_K];
-    const void *x[HLO_ATTEND_FIRST + HLO_ATTEND_MORE];
-    char sum[16], s[16];
+    const void *x[HLO_ATTEND_FIRST + 1 + HLO_ATTEND_MORE];
+    char sum[16], slope[16], s[16];
     void *result[1] = {s};
-    double dot = 0;
     sd_status st;
 
-    for (int64_t d = 0; d < v->a->extent[HLO_ATTEND_D]; d++) {
-        v->at[HLO_ATTEND_D] = d;
-        dot += number(v, 0) * number(v, 1);
-    }
-    v->at[HLO_ATTEND_D] = 0;
-    hlo_wide_store(c->param[0]->shape->dtype, dot, sum);
+    hlo_wide_store(c->param[0]->shape->dtype, product, sum);
     x[0] = sum;
     x[1] = &row;
     x[2] = &key;
-    for (int i = 0; i < v->a->nmore; i++)
-        x[HLO_ATTEND_FIRST + i] = hlo_at_elem(&v->arg[3 + i], place(v, 3 + i));
-    if ((st = hlo_region_run(v->e, v->score, x, result)))
+    if (ds) {
+        hlo_wide_store(c->param[HLO_ATTEND_FIRST]->shape->dtype, *ds, slope);
+        x[HLO_ATTEND_FIRST] = slope;
+    }
+    for (int i = v->a->nown; i < hlo_attend_result(v->a); i++)
+        x[n++] = hlo_at_elem(&v->arg[i], place(v, i));
+    if ((st = hlo_region_run(v->e, ds ? v->slope : v->score, x, result)))
         return st;
     *out = (double)creall(hlo_wide_load(c->root->shape->dtype, s));
     return NULL;
@@ -214,7 +319,8 @@ static sd_status eval_row(evaluation *v)
 
     for (int64_t k = 0; k < keys; k++) {
         v->at[HLO_ATTEND_K] = k;
-        if ((st = score_of(v, &v->s[k])))
+        if ((st = function_of(v, product_of(v, HLO_ATTEND_D, OF_Q, OF_K), NULL,
+                              &v->s[k])))
             return st;
         most = fmax(most, v->s[k]);
     }
@@ -226,13 +332,73 @@ static sd_status eval_row(evaluation *v)
         v->at[HLO_ATTEND_E] = e;
         for (int64_t k = 0; k < keys; k++) {
             v->at[HLO_ATTEND_K] = k;
-            x += v->s[k] / sum * number(v, 2);
+            x += v->s[k] / sum * number(v, OF_V);
         }
         v->at[HLO_ATTEND_K] = 0;
-        hlo_wide_store(v->out->shape->dtype, x,
-                       hlo_at_elem(v->out, place(v, 3 + v->a->nmore)));
+        write(v, 0, x);
     }
     v->at[HLO_ATTEND_E] = 0;
+    if (v->a->nresult > 1) {
+        write(v, 1, most);
+        write(v, 2, 1 / sum);
+    }
+    return NULL;
+}
+
+/* The sums of result number i grow by x times the lines of an array. */
+static void grow(evaluation *v, int i, int axis, double x, int array)
+{
+    for (int64_t j = 0; j < v->a->extent[axis]; j++) {
+        v->at[axis] = j;
+        v->sum[i][place(v, hlo_attend_result(v->a) + i)] +=
+            x * number(v, array);
+    }
+    v->at[axis] = 0;
+}
+
+/* What a score adds to the sums. */
+static sd_status eval_slope(evaluation *v)
+{
+    double product = product_of(v, HLO_ATTEND_D, OF_Q, OF_K);
+    double s, p, ds, dx;
+    sd_status st;
+
+    if ((st = function_of(v, product, NULL, &s)))
+        return st;
+    p = exp(s - number(v, OF_M)) * number(v, OF_R);
+    ds = p * (product_of(v, HLO_ATTEND_E, OF_O, OF_V) - number(v, OF_C));
+    if ((st = function_of(v, product, &ds, &dx)))
+        return st;
+    if (v->a->kind == HLO_ATTEND_OF_ROWS) {
+        grow(v, 0, HLO_ATTEND_D, dx, OF_K);
+        return NULL;
+    }
+    grow(v, 0, HLO_ATTEND_D, dx, OF_Q);
+    grow(v, 1, HLO_ATTEND_E, p, OF_O);
+    return NULL;
+}
+
+static sd_status eval_gradient(evaluation *v)
+{
+    sd_status st;
+
+    v->slope = hlo_region_open(v->e, v->a->slope);
+    for (int i = 0; i < v->a->nresult; i++)
+        v->sum[i] =
+            sd_arena_array(v->e->arena, double,
+                           sd_shape_count(hlo_result_at(v->out, i)->shape));
+    do
+        if ((st = eval_slope(v)))
+            return st;
+    while (hlo_step(HLO_ATTEND_K + 1, v->a->extent, v->at));
+    for (int i = 0; i < v->a->nresult; i++) {
+        hlo_value *out = hlo_result_at(v->out, i);
+        int64_t n = sd_shape_count(out->shape);
+
+        for (int64_t j = 0; j < n; j++)
+            hlo_wide_store(out->shape->dtype, v->sum[i][j],
+                           hlo_at_elem(out, j));
+    }
     return NULL;
 }
 
@@ -246,6 +412,8 @@ sd_status hlo_eval_attend(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     if (!hlo_attend_read(in, &a))
         return hlo_misfit(in);
     v.score = hlo_region_open(e, a.score);
+    if (a.slope)
+        return eval_gradient(&v);
     v.s = sd_arena_array(e->arena, double, a.extent[HLO_ATTEND_K]);
     do
         if ((st = eval_row(&v)))

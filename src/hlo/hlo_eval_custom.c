@@ -143,6 +143,7 @@ static const struct {
     {"mhlo.topk", eval_topk},
     {"shape_assertion", eval_nothing},
     {HLO_CALL_ATTEND, hlo_eval_attend},
+    {HLO_CALL_ATTEND_GRADIENT, hlo_eval_attend},
     {HLO_CALL_FFT, hlo_eval_fft_lines},
     {HLO_GROUP_TARGET, eval_same},
     {"xla.sdy.FuncResultSharding", eval_same},

@@ -1,5 +1,6 @@
-/* What hlo_opt_attend.c (finds the pattern and makes the call), attend_view.c
- * (what dimensions are) and attend_score.c (the function of a score) share.  See
+/* What hlo_opt_attend.c (finds the pattern), attend_view.c (what dimensions are),
+ * attend_score.c (functions of a score), attend_gradient.c (finds a gradient
+ * behind the pattern) and attend_call.c (makes the calls) share.  See
  * hlo_opt_attend.c for the idea. */
 #ifndef ATTEND_H
 #define ATTEND_H
@@ -10,6 +11,9 @@
 
 enum {
     ATTEND_AXES = HLO_ATTEND_BATCH + 2,
+    ATTEND_D = ATTEND_AXES, /* axes that no score has */
+    ATTEND_E,
+    ATTEND_ALL,
     ATTEND_MADE = 96, /* instructions of a function of scores */
     ATTEND_SEEN = 256 /* of a pattern */
 };
@@ -26,20 +30,42 @@ typedef struct { hlo_inst *in; attend_view v; } attend_leaf;
 
 typedef struct {
     hlo_inst *last, *p, *value; /* the second product; of its operands */
+    int weights; /* which of these p is */
     hlo_inst *dot, *score, *exp; /* the first product; softmax's operand and its
                                     exponentials */
-    attend_view p_view, score_view, exp_view, dot_view;
-    int64_t extent[ATTEND_AXES];
+    hlo_inst *total; /* softmax's sum of these */
+    attend_view p_view, score_view, exp_view, total_view, dot_view;
+    int64_t extent[ATTEND_ALL];
     int naxis, key, row; /* axes */
     int q; /* which operand of the first product has rows */
     hlo_inst *seen[ATTEND_SEEN];
     int nseen;
-    hlo_comp *comp; /* the function of a score */
+    hlo_comp *comp; /* the function of a score; then of its gradient */
+    bool is_slope;
     attend_made made[ATTEND_MADE]; /* of it: what each instruction became */
     int nmade;
     attend_leaf leaf[HLO_ATTEND_MORE]; /* arrays that it reads */
     int nleaf;
 } attend_pattern;
+
+/* A product in the place of which a call's result comes. */
+typedef struct {
+    hlo_inst *dot;
+    attend_view v;
+} attend_product;
+
+/* What comes behind the pattern where its gradient is asked for: see
+ * attend_gradient.c. */
+typedef struct {
+    attend_pattern *p;
+    const device_desc *dev;
+    hlo_inst *o, *slope; /* the result's cotangent, times v */
+    attend_view o_view, slope_view;
+    hlo_inst *ds, *dx; /* the gradient of a score, of the first product */
+    attend_view ds_view, dx_view;
+    attend_product dq, dk, dv;
+    hlo_comp *score, *comp; /* functions of a score: it, and its gradient */
+} attend_gradient;
 
 static inline bool attend_same_view(const attend_view *x, const attend_view *y)
 {
@@ -73,6 +99,10 @@ bool attend_view_has(const attend_view *v, int rank, int axis);
  * something else, or an axis would be cut. */
 bool attend_moved_view(const attend_pattern *p, const hlo_inst *in,
                        const attend_view *v, attend_view *out);
+/* The other way: of `user`, which moves in or converts it. */
+bool attend_user_view(const attend_pattern *p, const hlo_inst *in,
+                      const attend_view *v, const hlo_inst *user,
+                      attend_view *out);
 /* Of operand k of a product, from that of the result; what it sums over is the
  * axis `own`. */
 attend_view attend_operand_view(const hlo_inst *dot, int k,
@@ -94,12 +124,33 @@ static inline const hlo_dims *attend_contract(const hlo_dot *d, int k)
 bool attend_is_whole(const attend_pattern *p, const hlo_inst *x);
 /* Makes p->comp, of p->score; false: it cannot be said element by element. */
 bool attend_make_score(attend_pattern *p);
+/* The same of g->comp, of g->dx, from what g->ds is and what the score reads. */
+bool attend_make_slope(attend_gradient *g);
+
+/* ---- hlo_opt_attend.c ---- */
+
+/* Through conversions between floats and what moves elements, which are noted
+ * as seen. */
+hlo_inst *attend_strip(attend_pattern *p, hlo_inst *x, attend_view *v);
+/* What x, of view v, sums or finds the largest of over keys, by `op`; NULL: it
+ * is no such thing. */
+hlo_inst *attend_reduced(attend_pattern *p, hlo_inst *x, attend_view v,
+                         hlo_op op, attend_view *out);
+
+/* ---- attend_gradient.c ---- */
+
+/* Is all that is asked of the pattern beside its result its gradient, of q, k
+ * and v? */
+bool attend_find_gradient(attend_gradient *g);
 
 /* ---- attend_call.c ---- */
 
 /* The dimension that v alone has; -1: there is none, or several. */
 int attend_own_dim(const attend_pattern *p);
-/* Puts the call in place of the second product, whose operand k are weights. */
-void attend_call(attend_pattern *p, int k);
+attend_view attend_value_view(const attend_pattern *p);
+/* Puts the call in place of the second product; and calls in place of all
+ * products of a gradient. */
+void attend_call(attend_pattern *p);
+void attend_call_gradient(attend_gradient *g);
 
 #endif

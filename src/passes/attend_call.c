@@ -1,14 +1,9 @@
-/* Attention: the call that takes a pattern's place.  See attend.h. */
+/* Attention: the calls that take a pattern's place.  See attend.h. */
 #include "attend.h"
-
-enum {
-    OWN_D = ATTEND_AXES,
-    OWN_E
-}; /* axes of one operand of a product alone */
 
 int attend_own_dim(const attend_pattern *p)
 {
-    int k = p->value == p->last->arg[1] && p->value != p->p;
+    int k = 1 - p->weights;
     const hlo_dot *d = p->last->u.dot;
     int own = -1;
 
@@ -28,7 +23,8 @@ static char letter_of(const attend_pattern *p, int axis)
     int at = 0;
 
     if (axis >= ATTEND_AXES)
-        return hlo_attend_letter(axis == OWN_D ? HLO_ATTEND_D : HLO_ATTEND_E);
+        return hlo_attend_letter(axis == ATTEND_D ? HLO_ATTEND_D
+                                                  : HLO_ATTEND_E);
     if (axis == p->row || axis == p->key)
         return hlo_attend_letter(axis == p->row ? HLO_ATTEND_Q : HLO_ATTEND_K);
     for (int i = 0; i < axis; i++)
@@ -53,7 +49,7 @@ static operand apart(const attend_pattern *p, hlo_at at, hlo_inst *x,
         for (int j = 0; j < v->n[i]; j++) {
             int axis = v->axis[i][j];
 
-            dim[n] = axis < ATTEND_AXES ? p->extent[axis] : x->shape->dim[i];
+            dim[n] = p->extent[axis];
             o.name[n++] = letter_of(p, axis);
         }
     o.in = pass_reshape(at, x, n, dim);
@@ -86,16 +82,181 @@ static operand last_axis(const attend_pattern *p, hlo_at at, hlo_inst *x,
     return o;
 }
 
-/* The result's dimensions, e last: in the order of the transpose that is all
- * that uses it, if that has e there. */
+/* ---- results ---- */
+
+/* What a result takes the place of: a product, or what transposes, reshapes and
+ * converts it, if that is all that uses it and has the own dimension last. */
 typedef struct {
     hlo_inst *in;
     attend_view v;
+    int own; /* its own axis, or -1: there is none */
+    char name[SD_MAX_RANK + 1];
+    const sd_shape *shape; /* with a dimension an axis, the own one last */
+    int at; /* dimension of these where the own one is in `in` */
 } result;
 
-static attend_view result_view(const attend_pattern *p, int k)
+static bool has_own_last(const result *r)
+{
+    int last = r->in->shape->rank - 1;
+
+    return last >= 0 && r->v.n[last] == 1 && r->v.axis[last][0] == r->own;
+}
+
+static void find_place(const attend_pattern *p, result *r)
+{
+    result at = *r;
+
+    while (at.in->nuse == 1 && at.in != at.in->parent->root) {
+        hlo_inst *u = at.in->user[0];
+        attend_view v;
+
+        if ((u->op == HLO_CONVERT && (pass_dtype(at.in) != SD_F32 ||
+                                      pass_dtype(u) != pass_dtype(p->value))) ||
+            !attend_user_view(p, at.in, &at.v, u, &v))
+            return;
+        at.in = u;
+        at.v = v;
+        if (has_own_last(&at))
+            *r = at;
+    }
+}
+
+static void name_result(const attend_pattern *p, result *r)
+{
+    int64_t dim[SD_MAX_RANK];
+    int n = 0;
+
+    for (int i = 0; i < r->in->shape->rank; i++)
+        for (int j = 0; j < r->v.n[i]; j++) {
+            int axis = r->v.axis[i][j];
+
+            if (axis == r->own) {
+                r->at = n;
+                continue;
+            }
+            r->name[n] = letter_of(p, axis);
+            dim[n++] = p->extent[axis];
+        }
+    r->name[n] = letter_of(p, r->own);
+    dim[n++] = p->extent[r->own];
+    r->shape =
+        sd_shape_make(r->in->parent->module->arena, pass_dtype(r->in), n, dim);
+}
+
+static result result_of(const attend_pattern *p, hlo_inst *dot,
+                        const attend_view *v, int own)
+{
+    result r = {.in = dot, .v = *v, .own = own};
+
+    find_place(p, &r);
+    name_result(p, &r);
+    return r;
+}
+
+/* An f32 of each row, whose neighbours lie side by side. */
+static result result_of_rows(const attend_pattern *p)
+{
+    int64_t dim[SD_MAX_RANK];
+    result r = {.own = -1};
+    int n = 0;
+
+    for (int i = 0; i <= p->naxis; i++) {
+        int axis = i < p->naxis ? i : p->row;
+
+        if (axis == p->key || (axis == p->row && i < p->naxis))
+            continue;
+        r.name[n] = letter_of(p, axis);
+        dim[n++] = p->extent[axis];
+    }
+    r.shape = sd_shape_make(p->last->parent->module->arena, SD_F32, n, dim);
+    return r;
+}
+
+/* The call's result takes its place, turned and joined as the program has it.
+ */
+static void put_result(hlo_at at, const result *r, hlo_inst *x)
+{
+    int64_t back[SD_MAX_RANK];
+    int n = r->shape->rank;
+
+    for (int i = 0; i < n; i++)
+        back[i] = i < r->at ? i : i == r->at ? n - 1 : i - 1;
+    if (r->at != n - 1)
+        x = hlo_make_transpose(at, x, back);
+    hlo_replace(r->in,
+                pass_reshape(at, x, r->in->shape->rank, r->in->shape->dim));
+}
+
+/* ---- calls ---- */
+
+static hlo_inst *make_call(hlo_at at, const char *target, int n,
+                           const operand *x, int nresult, const result *r)
+{
+    sd_arena *a = at.c->module->arena;
+    hlo_custom *u = sd_arena_new(a, hlo_custom);
+    hlo_inst *arg[HLO_ATTEND_ARRAYS], *in;
+    const sd_shape *shape[HLO_ATTEND_RESULTS];
+    sd_buf b = {0};
+
+    for (int i = 0; i < n; i++) {
+        arg[i] = x[i].in;
+        sd_buf_fmt(&b, i ? ",%s" : "%s", x[i].name);
+    }
+    for (int i = 0; i < nresult; i++) {
+        shape[i] = r[i].shape;
+        sd_buf_fmt(&b, i ? ",%s" : "->%s", r[i].name);
+    }
+    u->target = target;
+    u->api_version = HLO_TYPED_FFI;
+    u->config_len = b.len;
+    u->config = sd_buf_take(a, &b);
+    in = hlo_inst_create(
+        at.c, at.before, HLO_CUSTOM_CALL,
+        nresult == 1 ? shape[0] : sd_shape_tuple(a, nresult, shape), n, arg);
+    in->u.custom = u;
+    hlo_take_source(in, at.like);
+    hlo_rename(in, "attend");
+    return in;
+}
+
+/* Of v: keys, what both products are batched over, and its own dimension. */
+attend_view attend_value_view(const attend_pattern *p)
+{
+    int k = p->weights;
+    const hlo_dot *d = p->last->u.dot;
+    const hlo_dims *own = attend_batch(d, 1 - k), *other = attend_batch(d, k);
+    attend_view v = {0};
+
+    attend_add_axis(&v, (int)attend_contract(d, 1 - k)->at[0], p->key);
+    attend_add_axis(&v, attend_own_dim(p), ATTEND_E);
+    for (int i = 0; i < own->n; i++)
+        attend_take_axes(&v, (int)own->at[i], &p->p_view, other->at[i]);
+    return v;
+}
+
+/* q, k and v; behind `nown` operands those that functions of a score read. */
+static int find_operands(const attend_pattern *p, hlo_at at, operand *x,
+                         int nown)
+{
+    for (int i = 0; i < 2; i++) {
+        int of = i ? 1 - p->q : p->q;
+
+        x[i] =
+            last_axis(p, at, p->dot->arg[of],
+                      attend_operand_view(p->dot, of, &p->dot_view, ATTEND_D),
+                      hlo_attend_letter(HLO_ATTEND_D));
+    }
+    x[2] = last_axis(p, at, p->value, attend_value_view(p),
+                     hlo_attend_letter(HLO_ATTEND_E));
+    for (int i = 0; i < p->nleaf; i++)
+        x[nown + i] = apart(p, at, p->leaf[i].in, &p->leaf[i].v);
+    return nown + p->nleaf;
+}
+
+static attend_view last_view(const attend_pattern *p)
 {
     const hlo_inst *dot = p->last;
+    int k = p->weights;
     attend_view v = {0};
 
     for (int i = 0; i < dot->arg[k]->shape->rank; i++) {
@@ -105,115 +266,100 @@ static attend_view result_view(const attend_pattern *p, int k)
             attend_take_axes(&v, at, &p->p_view, i);
     }
     attend_add_axis(&v, attend_result_dim(dot, 1 - k, attend_own_dim(p)),
-                    OWN_E);
+                    ATTEND_E);
     return v;
 }
 
-static result result_of(const attend_pattern *p, int k)
-{
-    result r = {.in = p->last, .v = result_view(p, k)};
-    hlo_inst *t = p->last->nuse == 1 ? p->last->user[0] : NULL;
-    attend_view w = {0};
-
-    if (!t || t->op != HLO_TRANSPOSE)
-        return r;
-    for (int i = 0; i < t->dims.n; i++)
-        attend_take_axes(&w, i, &r.v, t->dims.at[i]);
-    return w.n[t->dims.n - 1] == 1 && w.axis[t->dims.n - 1][0] == OWN_E
-               ? (result){t, w}
-               : r;
-}
-
-static hlo_inst *make_call(attend_pattern *p, hlo_at at, int n,
-                           const operand *x, const char *name,
-                           const sd_shape *s)
-{
-    sd_arena *a = at.c->module->arena;
-    hlo_custom *u = sd_arena_new(a, hlo_custom);
-    hlo_inst *arg[HLO_ATTEND_ARRAYS], *in;
-    sd_buf b = {0};
-
-    for (int i = 0; i < n; i++) {
-        arg[i] = x[i].in;
-        sd_buf_fmt(&b, i ? ",%s" : "%s", x[i].name);
-    }
-    sd_buf_fmt(&b, "->%s", name);
-    u->target = HLO_CALL_ATTEND;
-    u->api_version = HLO_TYPED_FFI;
-    u->config_len = b.len;
-    u->config = sd_buf_take(a, &b);
-    in = hlo_inst_create(at.c, at.before, HLO_CUSTOM_CALL, s, n, arg);
-    in->u.custom = u;
-    hlo_set_comps(in, 1, &p->comp);
-    hlo_take_source(in, at.like);
-    hlo_rename(in, "attend");
-    return in;
-}
-
-/* The call's result has a dimension an axis, e last; then it is turned and
- * joined as the program has it. */
-static void make_result(attend_pattern *p, int k, hlo_at at, int n,
-                        const operand *x)
-{
-    sd_arena *a = at.c->module->arena;
-    result r = result_of(p, k);
-    const sd_shape *s = r.in->shape;
-    int64_t dim[SD_MAX_RANK], depth = 0, back[SD_MAX_RANK];
-    char name[SD_MAX_RANK + 1] = {0};
-    int rank = 0, own = 0;
-    hlo_inst *call;
-
-    for (int i = 0; i < s->rank; i++) {
-        if (!r.v.n[i])
-            continue;
-        if (r.v.axis[i][0] == OWN_E) {
-            own = rank;
-            depth = s->dim[i];
-            continue;
-        }
-        name[rank] = letter_of(p, r.v.axis[i][0]);
-        dim[rank++] = s->dim[i];
-    }
-    name[rank] = hlo_attend_letter(HLO_ATTEND_E);
-    dim[rank++] = depth;
-    for (int i = 0; i < rank; i++)
-        back[i] = i < own ? i : i == own ? rank - 1 : i - 1;
-    call = make_call(p, at, n, x, name, sd_shape_make(a, s->dtype, rank, dim));
-    if (own != rank - 1)
-        call = hlo_make_transpose(at, call, back);
-    call = pass_reshape(at, call, s->rank, s->dim);
-    hlo_replace(r.in, call);
-}
-
-/* Of v: keys, what both products are batched over, and its own dimension. */
-static attend_view value_view(const attend_pattern *p, int k)
-{
-    const hlo_dot *d = p->last->u.dot;
-    const hlo_dims *own = attend_batch(d, 1 - k), *other = attend_batch(d, k);
-    attend_view v = {0};
-
-    attend_add_axis(&v, (int)attend_contract(d, 1 - k)->at[0], p->key);
-    attend_add_axis(&v, attend_own_dim(p), OWN_E);
-    for (int i = 0; i < own->n; i++)
-        attend_take_axes(&v, (int)own->at[i], &p->p_view, other->at[i]);
-    return v;
-}
-
-void attend_call(attend_pattern *p, int k)
+void attend_call(attend_pattern *p)
 {
     hlo_at at = pass_at(p->last);
     operand x[HLO_ATTEND_ARRAYS];
+    int n = find_operands(p, at, x, 3);
+    attend_view v = last_view(p);
+    result r = result_of(p, p->last, &v, ATTEND_E);
+    hlo_inst *call = make_call(at, HLO_CALL_ATTEND, n, x, 1, &r);
 
-    for (int i = 0; i < 2; i++) {
-        int of = i ? 1 - p->q : p->q;
+    hlo_set_comps(call, 1, &p->comp);
+    put_result(at, &r, call);
+}
 
-        x[i] = last_axis(p, at, p->dot->arg[of],
-                         attend_operand_view(p->dot, of, &p->dot_view, OWN_D),
-                         hlo_attend_letter(HLO_ATTEND_D));
+/* ---- a gradient's calls ---- */
+
+/* x with its dimensions in the order of `name`. */
+static hlo_inst *ordered(hlo_at at, operand x, const char *name)
+{
+    int64_t perm[SD_MAX_RANK];
+    bool same = true;
+
+    for (int i = 0; name[i]; i++) {
+        perm[i] = strchr(x.name, name[i]) - x.name;
+        same = same && perm[i] == i;
     }
-    x[2] = last_axis(p, at, p->value, value_view(p, k),
-                     hlo_attend_letter(HLO_ATTEND_E));
-    for (int i = 0; i < p->nleaf; i++)
-        x[3 + i] = apart(p, at, p->leaf[i].in, &p->leaf[i].v);
-    make_result(p, k, at, 3 + p->nleaf, x);
+    return same ? x.in : hlo_make_transpose(at, x.in, perm);
+}
+
+/* Of each row the sum over e of the cotangent times the result. */
+static operand sum_of_rows(hlo_at at, operand o, const result *r,
+                           hlo_inst *value, const result *rows)
+{
+    int64_t e = r->shape->rank - 1;
+    hlo_inst *x = pass_convert(at, SD_F32, ordered(at, o, r->name));
+    operand sum = {0};
+
+    x = hlo_make_binary(at, HLO_MULTIPLY, x, pass_convert(at, SD_F32, value));
+    sum.in = hlo_make_sum(at, x, &e, 1);
+    memcpy(sum.name, r->name, (size_t)e);
+    sum.in = ordered(at, sum, rows->name);
+    memcpy(sum.name, rows->name, sizeof sum.name);
+    return sum;
+}
+
+/* The value's call gives what rows of the gradient's ask for, too. */
+static void call_value(attend_gradient *g, operand *x)
+{
+    attend_pattern *p = g->p;
+    hlo_at at = pass_at(p->last);
+    operand all[HLO_ATTEND_ARRAYS];
+    int n = find_operands(p, at, all, 3);
+    attend_view v = last_view(p);
+    result r[3] = {result_of(p, p->last, &v, ATTEND_E), result_of_rows(p),
+                   result_of_rows(p)};
+    hlo_inst *call = make_call(at, HLO_CALL_ATTEND, n, all, 3, r), *value;
+
+    hlo_set_comps(call, 1, &g->score);
+    value = hlo_make_gte(at, call, 0);
+    put_result(at, &r[0], value);
+    at = pass_at(g->dq.dot);
+    find_operands(p, at, x, HLO_ATTEND_OWN);
+    x[3] = last_axis(p, at, g->o, g->o_view, hlo_attend_letter(HLO_ATTEND_E));
+    for (int i = 1; i < 3; i++) {
+        x[3 + i] = (operand){.in = hlo_make_gte(at, call, i)};
+        memcpy(x[3 + i].name, r[i].name, sizeof r[i].name);
+    }
+    x[6] = sum_of_rows(at, x[3], &r[0], value, &r[1]);
+}
+
+/* The products may stand in any order, and the calls among them: operands come
+ * before their users again in the end. */
+void attend_call_gradient(attend_gradient *g)
+{
+    attend_pattern *p = g->p;
+    hlo_at at = pass_at(g->dq.dot);
+    operand x[HLO_ATTEND_ARRAYS];
+    int n = HLO_ATTEND_OWN + p->nleaf;
+    result dq = result_of(p, g->dq.dot, &g->dq.v, ATTEND_D);
+    result keys[2] = {result_of(p, g->dk.dot, &g->dk.v, ATTEND_D),
+                      result_of(p, g->dv.dot, &g->dv.v, ATTEND_E)};
+    hlo_comp *both[2] = {g->score, g->comp};
+    hlo_inst *call;
+
+    call_value(g, x);
+    call = make_call(at, HLO_CALL_ATTEND_GRADIENT, n, x, 1, &dq);
+    hlo_set_comps(call, 2, both);
+    put_result(at, &dq, call);
+    call = make_call(at, HLO_CALL_ATTEND_GRADIENT, n, x, 2, keys);
+    hlo_set_comps(call, 2, both);
+    for (int i = 0; i < 2; i++)
+        put_result(at, &keys[i], hlo_make_gte(at, call, i));
+    hlo_comp_sort(at.c);
 }

@@ -1,5 +1,6 @@
 /* Attention: what stands between the product and softmax, as a function of one
- * score.  See attend.h. */
+ * score, and in its gradient between softmax's and the product's.  See
+ * attend.h. */
 #include <math.h>
 
 #include "attend.h"
@@ -22,20 +23,26 @@ bool attend_is_whole(const attend_pattern *p, const hlo_inst *x)
     return (double)sd_shape_count(x->shape) >= all;
 }
 
+static hlo_inst *make_element_param(hlo_comp *c, const hlo_inst *x)
+{
+    return hlo_make_param(
+        c, sd_shape_make(c->module->arena, pass_dtype(x), 0, NULL), "element");
+}
+
 /* An element of an array, which is made before: only what a program is given is
- * as large as all scores. */
+ * as large as all scores.  A gradient reads the score's arrays alone. */
 static hlo_inst *make_leaf(attend_pattern *p, hlo_inst *x, const attend_view *v)
 {
-    hlo_at at = {p->comp, NULL, x};
-
-    if (p->nleaf == HLO_ATTEND_MORE || sd_is_complex(pass_dtype(x)) ||
+    for (int i = 0; i < p->nleaf; i++)
+        if (p->leaf[i].in == x && attend_same_view(&p->leaf[i].v, v))
+            return p->comp->param[p->comp->nparam - p->nleaf + i];
+    if (p->is_slope || p->nleaf == HLO_ATTEND_MORE ||
+        sd_is_complex(pass_dtype(x)) ||
         (attend_is_whole(p, x) && x->op != HLO_PARAMETER &&
          x->op != HLO_GET_TUPLE_ELEMENT))
         return NULL;
     p->leaf[p->nleaf++] = (attend_leaf){x, *v};
-    return hlo_make_param(
-        at.c, sd_shape_make(at.c->module->arena, pass_dtype(x), 0, NULL),
-        "element");
+    return make_element_param(p->comp, x);
 }
 
 static hlo_inst *make_iota(attend_pattern *p, const hlo_inst *x,
@@ -133,23 +140,52 @@ static hlo_inst *make_score(attend_pattern *p, hlo_inst *x,
     return out ? remember(p, x, v, out) : NULL;
 }
 
-bool attend_make_score(attend_pattern *p)
+/* A function of the product, of row and key. */
+static void open_function(attend_pattern *p, const char *name)
 {
     hlo_module *m = p->last->parent->module;
     const sd_shape *s32 = sd_shape_make(m->arena, SD_S32, 0, NULL);
-    hlo_inst *root;
 
-    p->comp = hlo_comp_create(m, "score");
+    p->comp = hlo_comp_create(m, name);
+    p->nmade = 0;
     hlo_make_param(p->comp,
                    sd_shape_make(m->arena, pass_dtype(p->dot), 0, NULL),
                    "product");
     hlo_make_param(p->comp, s32, "row");
     hlo_make_param(p->comp, s32, "key");
-    root = make_score(p, p->score, &p->score_view);
+}
+
+static bool close_function(attend_pattern *p, hlo_inst *root)
+{
     if (root && sd_is_float(pass_dtype(root))) {
         hlo_set_root(p->comp, root);
         return true;
     }
     hlo_comp_remove(p->comp);
     return false;
+}
+
+bool attend_make_score(attend_pattern *p)
+{
+    open_function(p, "score");
+    return close_function(p, make_score(p, p->score, &p->score_view));
+}
+
+bool attend_make_slope(attend_gradient *g)
+{
+    attend_pattern *p = g->p;
+    hlo_inst *ds;
+
+    g->score = p->comp;
+    p->is_slope = true;
+    open_function(p, "slope");
+    ds = hlo_make_param(
+        p->comp,
+        sd_shape_make(p->comp->module->arena, pass_dtype(g->ds), 0, NULL),
+        "ds");
+    for (int i = 0; i < p->nleaf; i++)
+        make_element_param(p->comp, p->leaf[i].in);
+    remember(p, g->ds, &g->ds_view, ds);
+    g->comp = p->comp;
+    return close_function(p, make_score(p, g->dx, &g->dx_view));
 }

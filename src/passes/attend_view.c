@@ -63,6 +63,29 @@ bool attend_moved_view(const attend_pattern *p, const hlo_inst *in,
     }
 }
 
+bool attend_user_view(const attend_pattern *p, const hlo_inst *in,
+                      const attend_view *v, const hlo_inst *user,
+                      attend_view *out)
+{
+    attend_view o = {0};
+
+    switch (user->op) {
+    case HLO_TRANSPOSE:
+        for (int i = 0; i < user->dims.n; i++)
+            attend_take_axes(&o, i, v, user->dims.at[i]);
+        *out = o;
+        return true;
+    case HLO_RESHAPE:
+        return reshaped_view(p, v, in->shape->rank, user->shape, out);
+    case HLO_COPY:
+    case HLO_CONVERT:
+        *out = *v;
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* ---- products ---- */
 
 int attend_result_dim(const hlo_inst *dot, int k, int64_t i)

@@ -9,8 +9,9 @@
  * product, of row and key where the graph has iotas, of elements of other
  * arrays.
  *
- * Where a large value is used elsewhere, as a gradient uses probabilities, all
- * stays.  Needs: dots as the program wrote them; comes before `slices`. */
+ * Where a large value is used elsewhere, all stays, but for gradients
+ * (attend_gradient.c).  Needs: dots as the program wrote them; comes before
+ * `slices`. */
 #include <math.h>
 
 #include "attend.h"
@@ -31,8 +32,7 @@ static bool is_float_convert(const hlo_inst *in)
            sd_is_float(pass_dtype(in->arg[0]));
 }
 
-/* Through conversions between floats and what moves elements. */
-static hlo_inst *strip(attend_pattern *p, hlo_inst *x, attend_view *v)
+hlo_inst *attend_strip(attend_pattern *p, hlo_inst *x, attend_view *v)
 {
     attend_view o;
 
@@ -47,15 +47,14 @@ static hlo_inst *strip(attend_pattern *p, hlo_inst *x, attend_view *v)
     }
 }
 
-/* x, of attend_view v, is made of a reduction by `op` over keys: of what? */
-static hlo_inst *reduced_by(attend_pattern *p, hlo_inst *x, attend_view v,
-                            hlo_op op, attend_view *out)
+hlo_inst *attend_reduced(attend_pattern *p, hlo_inst *x, attend_view v,
+                         hlo_op op, attend_view *out)
 {
     hlo_op is;
     attend_view o = {0};
     int at = 0;
 
-    x = strip(p, x, &v);
+    x = attend_strip(p, x, &v);
     if (x->op != HLO_REDUCE || x->narg != 2 || x->dims.n != 1 ||
         !hlo_comp_is_binary(x->comp[0], &is) || is != op ||
         attend_view_has(&v, x->shape->rank, p->key) || !attend_see(p, x))
@@ -67,7 +66,7 @@ static hlo_inst *reduced_by(attend_pattern *p, hlo_inst *x, attend_view v,
             attend_take_axes(&o, i, &v, at++);
     *out = o;
     x = x->arg[0];
-    return strip(p, x, out);
+    return attend_strip(p, x, out);
 }
 
 static bool begins_with(const hlo_inst *reduce, double want)
@@ -94,24 +93,26 @@ static bool begin_with_nothing(const attend_pattern *p)
 static bool find_softmax(attend_pattern *p)
 {
     attend_view v = p->p_view, w;
-    hlo_inst *x = strip(p, p->p, &v), *s;
+    hlo_inst *x = attend_strip(p, p->p, &v), *s;
 
     if (x->op != HLO_DIVIDE || !attend_see(p, x))
         return false;
     p->exp_view = v;
-    p->exp = strip(p, x->arg[0], &p->exp_view);
+    p->exp = attend_strip(p, x->arg[0], &p->exp_view);
+    p->total_view = v;
+    p->total = attend_strip(p, x->arg[1], &p->total_view);
     if (p->exp->op != HLO_EXP || !attend_see(p, p->exp) ||
-        reduced_by(p, x->arg[1], v, HLO_ADD, &w) != p->exp ||
+        attend_reduced(p, x->arg[1], v, HLO_ADD, &w) != p->exp ||
         !attend_same_view(&w, &p->exp_view))
         return false;
     v = p->exp_view;
-    x = strip(p, p->exp->arg[0], &v);
+    x = attend_strip(p, p->exp->arg[0], &v);
     if (x->op != HLO_SUBTRACT || !attend_see(p, x))
         return false;
     p->score = x->arg[0];
     p->score_view = v;
-    s = strip(p, p->score, &v);
-    return reduced_by(p, x->arg[1], p->score_view, HLO_MAXIMUM, &w) == s &&
+    s = attend_strip(p, p->score, &v);
+    return attend_reduced(p, x->arg[1], p->score_view, HLO_MAXIMUM, &w) == s &&
            attend_same_view(&v, &w) && begin_with_nothing(p);
 }
 
@@ -172,8 +173,11 @@ static bool open_pattern(attend_pattern *p, hlo_inst *dot, int k)
     const hlo_dot *d = dot->u.dot;
     const sd_shape *s = dot->arg[k]->shape;
 
-    *p = (attend_pattern){
-        .last = dot, .p = dot->arg[k], .value = dot->arg[1 - k], .key = -1};
+    *p = (attend_pattern){.last = dot,
+                          .p = dot->arg[k],
+                          .value = dot->arg[1 - k],
+                          .weights = k,
+                          .key = -1};
     if (attend_contract(d, k)->n != 1)
         return false;
     for (int i = 0; i < s->rank; i++) {
@@ -205,8 +209,9 @@ static bool is_made(const attend_pattern *p, const hlo_inst *x)
            x->op != HLO_BROADCAST && x->op != HLO_IOTA && x->op != HLO_CONSTANT;
 }
 
-/* Everything that was seen between the products has its users among that. */
-static bool is_closed(const attend_pattern *p)
+/* Everything that was seen between the products has its users among that, and
+ * the products of g, which may be NULL. */
+static bool is_closed(const attend_pattern *p, const attend_gradient *g)
 {
     for (int i = 0; i < p->nseen; i++) {
         const hlo_inst *x = p->seen[i];
@@ -215,9 +220,13 @@ static bool is_closed(const attend_pattern *p)
             continue;
         if (x == x->parent->root)
             return false;
-        for (int j = 0; j < x->nuse; j++)
-            if (x->user[j] != p->last && !was_seen(p, x->user[j]))
+        for (int j = 0; j < x->nuse; j++) {
+            const hlo_inst *u = x->user[j];
+
+            if (u != p->last && !was_seen(p, u) &&
+                (!g || (u != g->dq.dot && u != g->dk.dot && u != g->dv.dot)))
                 return false;
+        }
     }
     return true;
 }
@@ -258,17 +267,21 @@ static bool fills_device(const attend_pattern *p, const device_desc *dev)
            rows * FEW >= (double)dev->units * ROWS;
 }
 
-static bool fits(const attend_pattern *p, const device_desc *dev)
+static bool fits(attend_pattern *p, const device_desc *dev)
 {
     const hlo_dot *d = p->dot->u.dot;
     int64_t depth = p->dot->arg[0]->shape->dim[d->lhs_contract.at[0]];
     int own = attend_own_dim(p);
 
-    return own >= 0 && fits_types(p) && p->extent[p->row] >= LEAST_ROWS &&
+    if (own < 0)
+        return false;
+    p->extent[ATTEND_D] = depth;
+    p->extent[ATTEND_E] = p->value->shape->dim[own];
+    return fits_types(p) && p->extent[p->row] >= LEAST_ROWS &&
            p->extent[p->key] >= LEAST_KEYS && fits_depth(depth) &&
-           fits_depth(p->value->shape->dim[own]) &&
-           fits_index(p->dot->arg[0]) && fits_index(p->dot->arg[1]) &&
-           fits_index(p->value) && fits_index(p->last) && fills_device(p, dev);
+           fits_depth(p->extent[ATTEND_E]) && fits_index(p->dot->arg[0]) &&
+           fits_index(p->dot->arg[1]) && fits_index(p->value) &&
+           fits_index(p->last) && fills_device(p, dev);
 }
 
 static bool find(attend_pattern *p, hlo_inst *dot, int k,
@@ -279,25 +292,36 @@ static bool find(attend_pattern *p, hlo_inst *dot, int k,
            find_rows(p) && fits(p, dev) && attend_make_score(p);
 }
 
+/* Puts calls in place of the pattern, or of it and its gradient. */
+static bool put(attend_pattern *p, const device_desc *dev)
+{
+    attend_gradient g = {.p = p, .dev = dev, .score = p->comp};
+
+    if (is_closed(p, NULL)) {
+        attend_call(p);
+        return true;
+    }
+    if (attend_find_gradient(&g)) {
+        if (is_closed(p, &g)) {
+            attend_call_gradient(&g);
+            return true;
+        }
+        hlo_comp_remove(g.comp);
+    }
+    hlo_comp_remove(g.score);
+    return false;
+}
+
 static bool attend(hlo_inst *dot, const device_desc *dev)
 {
-    attend_pattern *p;
     sd_arena *a = sd_arena_create();
-    bool found = false;
+    attend_pattern *p = sd_arena_new(a, attend_pattern);
+    bool done = false;
 
-    p = sd_arena_new(a, attend_pattern);
-    for (int k = 0; k < 2 && !found; k++) {
-        if (!find(p, dot, k, dev))
-            continue;
-        if (!is_closed(p)) {
-            hlo_comp_remove(p->comp);
-            continue;
-        }
-        attend_call(p, k);
-        found = true;
-    }
+    for (int k = 0; k < 2 && !done; k++)
+        done = find(p, dot, k, dev) && put(p, dev);
     sd_arena_destroy(a);
-    return found;
+    return done;
 }
 
 bool hlo_opt_attend(hlo_module *m, const device_desc *dev)

@@ -71,13 +71,42 @@ static bool is_number(const plan_node *n, double *v)
     return true;
 }
 
+/* Is a gradient's function 0 where ds is? */
+static bool is_zero(const plan_node *n)
+{
+    double v;
+
+    if (n->kind == PN_PARAM)
+        return n->out == HLO_ATTEND_FIRST;
+    if (is_number(n, &v))
+        return v == 0;
+    if (n->kind != PN_ELT)
+        return false;
+    switch (n->op) {
+    case HLO_CONVERT:
+    case HLO_NEGATE:
+    case HLO_DIVIDE:
+        return is_zero(n->arg[0]);
+    case HLO_MULTIPLY:
+        return is_zero(n->arg[0]) || is_zero(n->arg[1]);
+    case HLO_ADD:
+    case HLO_SUBTRACT:
+        return is_zero(n->arg[0]) && is_zero(n->arg[1]);
+    case HLO_SELECT:
+        return is_zero(n->arg[1]) && is_zero(n->arg[2]);
+    default:
+        return false;
+    }
+}
+
 static void find_cut(plan_attend *a)
 {
     const plan_node *n = a->score->root[0];
 
     while (n->kind == PN_ELT && n->op == HLO_CONVERT)
         n = n->arg[0];
-    if (n->kind != PN_ELT || n->op != HLO_SELECT)
+    if (n->kind != PN_ELT || n->op != HLO_SELECT ||
+        (a->slope && !is_zero(a->slope->root[0])))
         return;
     a->is_cut = (is_number(n->arg[2], &a->masked) &&
                  bounds_key(n->arg[0], true, &a->beyond)) ||
@@ -96,7 +125,17 @@ static double points(const hlo_attend *a)
     return n;
 }
 
-/* Slots: the operands, then the result. */
+/* Columns of all products: of scores and their cotangents, and of the sums. */
+static int64_t columns_of(const hlo_attend *a)
+{
+    int64_t d = a->extent[HLO_ATTEND_D], e = a->extent[HLO_ATTEND_E];
+
+    return a->kind == HLO_ATTEND_VALUE     ? d + e
+           : a->kind == HLO_ATTEND_OF_ROWS ? 2 * d + e
+                                           : 2 * d + 2 * e;
+}
+
+/* Slots: the operands, then the results. */
 sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in)
 {
     plan_kernel *k = lw->k;
@@ -105,15 +144,15 @@ sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in)
     if (!hlo_attend_read(in, &a->of))
         return sd_error(SD_INTERNAL, "%s: no call of attention", in->name);
     a->score = plan_body_of(lw->a, a->of.score, &lw->st);
+    if (a->of.slope)
+        a->slope = plan_body_of(lw->a, a->of.slope, &lw->st);
     if (lw->st)
         return lw->st;
     for (int i = 0; i < in->narg; i++)
         k->slot[i].access = PLAN_READ;
     find_cut(a);
     k->cls = PLAN_ATTENDING;
-    k->flops =
-        2 * points(&a->of) *
-        (double)(a->of.extent[HLO_ATTEND_D] + a->of.extent[HLO_ATTEND_E]);
+    k->flops = 2 * points(&a->of) * (double)columns_of(&a->of);
     return lw->st;
 }
 
@@ -121,7 +160,7 @@ sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in)
 
 static int areas_of(const plan_attend *a, int array)
 {
-    return array ? a->pairs : 1;
+    return a->of.stride[array][plan_attend_axis(a, false)] ? 1 : a->pairs;
 }
 
 /* Of all local memory. */
@@ -130,7 +169,7 @@ static size_t bytes_of(const plan_kernel *k)
     const plan_attend *a = k->attend;
     size_t n = (size_t)k->group * sizeof(float);
 
-    for (int i = 0; i < PLAN_ATTEND_COPIED; i++)
+    for (int i = 0; i < plan_attend_copied(a); i++)
         n += a->bytes[i] * (size_t)areas_of(a, i);
     return n;
 }
@@ -144,6 +183,7 @@ enum {
     TEAM = 128,
     TEAM_ROWS = 64,
     KEYS = 64,
+    NARROW_KEYS = 32,
     WIDE_KEYS = 128,
     MOST_NARROW = 64,
     MOST_WIDE = 128,
@@ -159,35 +199,62 @@ static size_t lines_bytes(int64_t rows, int64_t columns, size_t each)
 
 static void lay_out(plan_attend *a, size_t each)
 {
-    const int64_t *extent = a->of.extent;
+    for (int i = 0; i < plan_attend_copied(a); i++) {
+        const int64_t *s = a->of.stride[i];
+        int axis = s[HLO_ATTEND_K] ? HLO_ATTEND_K : HLO_ATTEND_Q,
+            along = s[HLO_ATTEND_D] ? HLO_ATTEND_D : HLO_ATTEND_E;
 
-    a->bytes[0] = lines_bytes(a->rows, extent[HLO_ATTEND_D], each);
-    a->bytes[1] = lines_bytes(a->keys, extent[HLO_ATTEND_D], each);
-    a->bytes[2] = lines_bytes(a->keys, extent[HLO_ATTEND_E], each);
-    for (int i = 0; i < PLAN_ATTEND_COPIED; i++) {
+        a->bytes[i] =
+            lines_bytes(plan_attend_block(a, axis), a->of.extent[along], each);
         a->at[i] = a->marks;
         a->marks += a->bytes[i] * (size_t)areas_of(a, i);
     }
 }
 
+static void tile_value(plan_attend *a)
+{
+    int64_t e = a->of.extent[HLO_ATTEND_E];
+
+    a->rows = TEAMS * TEAM_ROWS;
+    a->keys = e > MOST_NARROW && e <= MOST_WIDE ? WIDE_KEYS : KEYS;
+    a->pairs = PAIRS;
+}
+
+/* Of k and v an item has two sums, which leave less room for a block's scores
+ * and their cotangents. */
+static void tile_gradient(plan_attend *a)
+{
+    bool keys = a->of.kind == HLO_ATTEND_OF_KEYS;
+    int fixed = TEAMS * TEAM_ROWS,
+        block =
+            keys && a->of.extent[HLO_ATTEND_D] + a->of.extent[HLO_ATTEND_E] >
+                        2 * MOST_NARROW
+                ? NARROW_KEYS
+                : KEYS;
+
+    a->rows = keys ? block : fixed;
+    a->keys = keys ? fixed : block;
+    a->pairs = PAIRS + 1;
+}
+
 void plan_tile_attend(plan_kernel *k)
 {
     plan_attend *a = k->attend;
-    const int64_t *extent = a->of.extent;
+    int axis = plan_attend_axis(a, false), fixed;
     sd_dtype t = k->slot[0].dtype;
-    bool wide =
-        extent[HLO_ATTEND_E] > MOST_NARROW && extent[HLO_ATTEND_E] <= MOST_WIDE;
 
     a->engine = t == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16 : PLAN_ENGINE_WGMMA_F16;
-    a->rows = TEAMS * TEAM_ROWS;
-    a->keys = wide ? WIDE_KEYS : KEYS;
-    a->pairs = PAIRS;
+    if (a->slope)
+        tile_gradient(a);
+    else
+        tile_value(a);
     lay_out(a, sd_dtype_bytes(t));
-    a->blocks = (extent[HLO_ATTEND_Q] + a->rows - 1) / a->rows;
+    fixed = plan_attend_block(a, axis);
+    a->blocks = (a->of.extent[axis] + fixed - 1) / fixed;
     k->group = k->items = TEAMS * TEAM;
     k->tiles = a->blocks;
     for (int i = 0; i < HLO_ATTEND_BATCH; i++)
-        k->tiles *= extent[i];
+        k->tiles *= a->of.extent[i];
     plan_add_work(k, bytes_of(k));
 }
 
@@ -205,19 +272,27 @@ static void print_axes(sd_buf *b, const hlo_attend *a, int array)
 
 void plan_print_attend(sd_buf *b, const plan_kernel *k)
 {
+    static const char *const of[HLO_ATTEND_KINDS] = {
+        [HLO_ATTEND_VALUE] = "",
+        [HLO_ATTEND_OF_ROWS] = ", gradient of q,",
+        [HLO_ATTEND_OF_KEYS] = ", gradients of k and v,"};
     const plan_attend *a = k->attend;
 
-    sd_buf_fmt(b, "  attend %d rows by %d keys, %d pairs, group %d;", a->rows,
-               a->keys, a->pairs, k->group);
+    sd_buf_fmt(b, "  attend%s %d rows by %d keys, %d pairs, group %d;",
+               of[a->of.kind], a->rows, a->keys, a->pairs, k->group);
     for (int i = 0; i < HLO_ATTEND_AXES; i++)
         if (a->of.extent[i] > 1)
             sd_buf_fmt(b, " %c %" PRId64, hlo_attend_letter(i),
                        a->of.extent[i]);
     sd_buf_str(b, "\n   ");
-    for (int i = 0; i <= 3 + a->of.nmore; i++)
+    for (int i = 0; i < hlo_attend_result(&a->of) + a->of.nresult; i++)
         print_axes(b, &a->of, i);
     sd_buf_str(b, "\n  score");
     plan_print_body(b, a->score);
+    if (a->slope) {
+        sd_buf_str(b, ", slope");
+        plan_print_body(b, a->slope);
+    }
     if (a->is_cut)
         sd_buf_fmt(b, ", %g where k > q + %" PRId64, a->masked, a->beyond);
     sd_buf_str(b, "\n");
@@ -227,34 +302,38 @@ bool plan_same_attend(const plan_attend *x, const plan_attend *y)
 {
     if (!x || !y)
         return x == y;
-    return x->of.nmore == y->of.nmore &&
+    return x->of.kind == y->of.kind && x->of.nmore == y->of.nmore &&
+           x->of.nresult == y->of.nresult &&
            memcmp(x->of.extent, y->of.extent, sizeof x->of.extent) == 0 &&
            memcmp(x->of.stride, y->of.stride, sizeof x->of.stride) == 0 &&
            x->engine == y->engine && x->rows == y->rows && x->keys == y->keys &&
-           x->pairs == y->pairs && plan_same_body(x->score, y->score);
+           x->pairs == y->pairs && plan_same_body(x->score, y->score) &&
+           (!x->slope || plan_same_body(x->slope, y->slope));
 }
 
 sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev)
 {
     const plan_attend *a = k->attend;
     const plan_engine_info *of = &plan_engine_table[a->engine];
+    int axis = plan_attend_axis(a, false), fixed = plan_attend_block(a, axis),
+        block = plan_attend_block(a, plan_attend_axis(a, true));
     int64_t tiles = a->blocks;
 
     for (int i = 0; i < HLO_ATTEND_BATCH; i++)
         tiles *= a->of.extent[i];
     if (!of->several || (of->needs & dev->features) != of->needs)
         return plan_bad(k, NULL, "attention by no wide engine of the device");
-    if (k->nslot != 4 + a->of.nmore || k->tiles != tiles ||
-        a->blocks * a->rows < a->of.extent[HLO_ATTEND_Q])
+    if (k->nslot != hlo_attend_result(&a->of) + a->of.nresult ||
+        k->tiles != tiles || a->blocks * fixed < a->of.extent[axis])
         return plan_bad(k, NULL, "attention's rows or arrays are miscounted");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < plan_attend_copied(a); i++)
         if (k->slot[i].dtype != of->part || k->slot[i].align < PLAN_LINE_PART)
             return plan_bad(k, NULL,
                             "attention's operands are not the "
                             "engine's, or lie badly");
-    if (k->group != a->rows / of->m * of->several * of->items ||
-        a->keys % of->depth || a->pairs < 2 || k->local_bytes < bytes_of(k) ||
-        k->local_bytes > dev->local_most)
+    if (k->group != fixed / of->m * of->several * of->items ||
+        block % of->depth || a->pairs < (a->slope ? 3 : 2) ||
+        k->local_bytes < bytes_of(k) || k->local_bytes > dev->local_most)
         return plan_bad(k, NULL, "attention's blocks fit no group");
     return NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "plan_contract.h"
 
-enum { PLAN_ATTEND_COPIED = 3 /* q, k and v */ };
+enum { PLAN_ATTEND_COPIED = 4 /* q, k, v, of gradients the cotangent */ };
 
 /* A group takes `rows` rows of one point of the batch, and goes through the keys
  * in blocks of `keys`:
@@ -24,19 +24,39 @@ enum { PLAN_ATTEND_COPIED = 3 /* q, k and v */ };
  * A mask that is told by row and key alone leaves whole blocks without a score
  * of their own: where `is_cut`, those of keys above row + beyond are `masked`.
  * Such blocks add nothing where the row's largest score is far larger, and
- * are left out; rows of which that is not so go through them afterwards. */
+ * are left out; rows of which that is not so go through them afterwards.
+ *
+ * A gradient of q is done the same way, with the cotangent beside q.  Of k and v
+ * a group has `keys` keys, and goes through the rows: k and v are read once, and
+ * blocks of q and the cotangent take turns.  `pairs` are three there: sums go on
+ * while the next block is begun, so one more is read. */
 typedef struct {
     hlo_attend of;
-    plan_body *score; /* its parameters are as hlo_attend has them */
+    plan_body *score, *slope; /* parameters are as hlo_attend has them */
     plan_engine engine;
     int rows, keys, pairs;
-    int64_t blocks;   /* of rows, a point of the batch */
-    /* Of local memory: where the areas of q, k and v begin, and what one of each
+    int64_t blocks;   /* of what a group has, a point of the batch */
+    /* Of local memory: where the areas of these begin, and what one of each
      * has; behind them a word an item, which nobody reads: see wait_behind. */
     size_t at[PLAN_ATTEND_COPIED], bytes[PLAN_ATTEND_COPIED], marks;
     bool is_cut;
     int64_t beyond;
     double masked;
 } plan_attend;
+
+/* The axis along which a group has one block, and the other one. */
+static inline int plan_attend_axis(const plan_attend *a, bool other)
+{
+    return (a->of.kind == HLO_ATTEND_OF_KEYS) != other ? HLO_ATTEND_K
+                                                       : HLO_ATTEND_Q;
+}
+static inline int plan_attend_block(const plan_attend *a, int axis)
+{
+    return axis == HLO_ATTEND_K ? a->keys : a->rows;
+}
+static inline int plan_attend_copied(const plan_attend *a)
+{
+    return a->slope ? 4 : 3;
+}
 
 #endif

@@ -172,19 +172,6 @@ static void run_blocks(attending *t)
     e->abi->wait(e, 0);
 }
 
-/* How many blocks have a key that some row of the group sees. */
-static LLVMValueRef seen_blocks(attending *t, int64_t all)
-{
-    emit *e = t->e;
-    LLVMValueRef last = emit_plus(e, t->first, t->a->rows - 1 + t->a->beyond);
-
-    last = emit_larger(e, last, emit_si(e, 0));
-    return emit_smaller(e, emit_plus(e, emit_over(e, last, t->a->keys), 1),
-                        emit_si(e, all));
-}
-
-enum { FAR = 120 }; /* exp(-FAR) is less than any number of f32 */
-
 /* Is there a row to whose sums masked scores may add? */
 static LLVMValueRef is_near(attending *t)
 {
@@ -192,9 +179,7 @@ static LLVMValueRef is_near(attending *t)
     LLVMValueRef any = LLVMConstInt(e->i1, 0, 0);
 
     for (int h = 0; h < HALVES; h++) {
-        LLVMValueRef c =
-            LLVMBuildFCmp(e->b, LLVMRealULE, attend_get(e, t->most[h]),
-                          attend_f32(e, t->a->masked + FAR), "");
+        LLVMValueRef c = attend_is_near(t, attend_get(e, t->most[h]));
 
         c = LLVMBuildAnd(e->b, c,
                          emit_below(e, attend_row(t, h),
@@ -215,7 +200,8 @@ static void run_all(attending *t)
     LLVMValueRef to, more;
 
     t->from = emit_variable(e, emit_si(e, 0));
-    t->to = emit_variable(e, cut ? seen_blocks(t, all) : emit_si(e, all));
+    t->to =
+        emit_variable(e, cut ? attend_seen_blocks(t, all) : emit_si(e, all));
     if (!cut) {
         run_blocks(t);
         return;
@@ -236,55 +222,78 @@ static void run_all(attending *t)
 
 /* ---- the result ---- */
 
-static void write_half(attending *t, LLVMValueRef *v, int h)
+/* For a gradient: the row's largest score, and 1 / its sum. */
+static void write_row(attending *t, LLVMValueRef by, int h)
 {
     emit *e = t->e;
-    int array = 3 + t->a->of.nmore;
-    LLVMValueRef sum = of_quad(t, attend_get(e, t->sum[h]), true);
-    LLVMValueRef by = LLVMBuildFDiv(e->b, attend_f32(e, 1), sum, "");
-    LLVMValueRef row = attend_row(t, h), at;
-    LLVMBasicBlockRef no = emit_when(
-        e, emit_below(e, row, emit_si(e, t->a->of.extent[HLO_ATTEND_Q])));
+    const hlo_attend *of = &t->a->of;
+    LLVMValueRef row = attend_row(t, h), v[2] = {attend_get(e, t->most[h]), by};
+    LLVMValueRef one = LLVMBuildAnd(
+        e->b, emit_below(e, row, emit_si(e, of->extent[HLO_ATTEND_Q])),
+        emit_below(e, t->column, emit_si(e, 1)), "");
+    LLVMBasicBlockRef no = emit_when(e, one);
 
-    at = emit_mad(e, row, t->a->of.stride[array][HLO_ATTEND_Q], t->column);
-    for (int i = 0; i < t->nsum; i += 2)
-        if (i / 2 % HALVES == h) {
-            LLVMValueRef two[2] = {LLVMBuildFMul(e->b, v[i], by, ""),
-                                   LLVMBuildFMul(e->b, v[i + 1], by, "")};
+    for (int i = 0; i < 2; i++) {
+        int array = hlo_attend_result(of) + 1 + i;
+        LLVMValueRef at = emit_times(e, row, of->stride[array][HLO_ATTEND_Q]);
 
-            attend_write_two(t, array, emit_plus(e, at, i / 4 * EIGHT), two);
-        }
+        LLVMBuildStore(e->b, v[i], emit_element(e, SD_F32, t->base[array], at));
+    }
     emit_when_end(e, no);
+}
+
+static void write_all(attending *t)
+{
+    emit *e = t->e;
+    LLVMValueRef *v = sd_arena_array(e->a, LLVMValueRef, t->nsum);
+
+    e->abi->take_sums(e, e->f32, v, t->nsum);
+    for (int h = 0; h < HALVES; h++) {
+        LLVMValueRef sum = of_quad(t, attend_get(e, t->sum[h]), true);
+        LLVMValueRef by = LLVMBuildFDiv(e->b, attend_f32(e, 1), sum, "");
+
+        for (int i = 0; i < t->nsum; i++)
+            if (i / 2 % HALVES == h)
+                v[i] = LLVMBuildFMul(e->b, v[i], by, "");
+        if (t->a->of.nresult > 1)
+            write_row(t, by, h);
+    }
+    attend_write(t, hlo_attend_result(&t->a->of), v, t->nsum);
+}
+
+static void attend(attending *t)
+{
+    emit *e = t->e;
+
+    t->nscore = t->a->keys / 2;
+    t->nsum = (int)t->a->of.extent[HLO_ATTEND_E] / 2;
+    attend_open(t, OF_Q, true);
+    attend_open(t, OF_K, true);
+    attend_open(t, OF_V, false);
+    for (int h = 0; h < HALVES; h++) {
+        t->most[h] = emit_alloca(e, e->f32);
+        t->sum[h] = emit_alloca(e, e->f32);
+        LLVMBuildStore(e->b, attend_f32(e, -INFINITY), t->most[h]);
+        LLVMBuildStore(e->b, attend_f32(e, 0), t->sum[h]);
+    }
+    t->word = sd_arena_array(e->a, LLVMValueRef, t->nscore / 2);
+    for (int i = 0; i < t->nscore / 2; i++)
+        t->word[i] = emit_alloca(e, e->i32);
+    e->abi->open_sums(e, e->f32, t->nsum);
+    e->abi->attend->open(e, "score", t->nscore, false);
+    attend_copy(t, &t->in[OF_Q], t->first, emit_si(e, 0));
+    run_all(t);
+    write_all(t);
 }
 
 void emit_attend(emit *e)
 {
-    const plan_attend *a = e->k->attend;
-    attending t = {.e = e,
-                   .a = a,
-                   .nscore = a->keys / 2,
-                   .nsum = (int)a->of.extent[HLO_ATTEND_E] / 2};
-    LLVMValueRef *v = sd_arena_array(e->a, LLVMValueRef, t.nsum);
+    attending t = {.e = e, .a = e->k->attend};
 
     attend_find_point(&t);
     attend_find_item(&t);
-    attend_open(&t, OF_Q, true);
-    attend_open(&t, OF_K, true);
-    attend_open(&t, OF_V, false);
-    for (int h = 0; h < HALVES; h++) {
-        t.most[h] = emit_alloca(e, e->f32);
-        t.sum[h] = emit_alloca(e, e->f32);
-        LLVMBuildStore(e->b, attend_f32(e, -INFINITY), t.most[h]);
-        LLVMBuildStore(e->b, attend_f32(e, 0), t.sum[h]);
-    }
-    t.word = sd_arena_array(e->a, LLVMValueRef, t.nscore / 2);
-    for (int i = 0; i < t.nscore / 2; i++)
-        t.word[i] = emit_alloca(e, e->i32);
-    e->abi->open_sums(e, e->f32, t.nsum);
-    e->abi->attend->open(e, "score", t.nscore);
-    attend_copy(&t, &t.in[OF_Q], t.first, emit_si(e, 0));
-    run_all(&t);
-    e->abi->take_sums(e, e->f32, v, t.nsum);
-    for (int h = 0; h < HALVES; h++)
-        write_half(&t, v, h);
+    if (t.a->slope)
+        emit_attend_gradient(&t);
+    else
+        attend(&t);
 }

@@ -15,8 +15,8 @@ typedef struct {
 } emit_turn_product;
 struct emit_attend_abi {
     /* n sums of an item are the engine's own, by that name, until they are
-     * taken. */
-    void (*open)(emit *e, const char *sums, int n);
+     * taken; zero: they begin as 0. */
+    void (*open)(emit *e, const char *sums, int n, bool zero);
     void (*take)(emit *e, const char *sums, LLVMValueRef *out, int n);
     /* Begin: sums = x * y, both along K; sums + x * y, y across it. */
     void (*multiply)(emit *e, const emit_turn_product *p);
@@ -38,8 +38,14 @@ enum {
     QUAD = 4,   /* items that have one row */
     OF_Q = 0,   /* arrays that are copied */
     OF_K,
-    OF_V
+    OF_V,
+    OF_O,
+    OF_M, /* arrays of rows: see hlo.h */
+    OF_R,
+    OF_C
 };
+enum { ATTEND_FAR = 120 }; /* exp(-ATTEND_FAR) is less than any number of f32 */
+
 
 typedef struct { /* an operand, of which blocks of rows are copied */
     int array, axis;    /* its slot; along which its rows lie */
@@ -95,13 +101,28 @@ void attend_multiply(attending *t, const char *sums, const attend_copied *x,
 void attend_add(attending *t, const char *sums, LLVMValueRef *word,
                 const attend_copied *y, LLVMValueRef block);
 LLVMValueRef attend_row(attending *t, int half);
-/* A score of that product, as f32; -inf where there is no such key. */
+/* v, or `other` where there is no such row or key. */
+LLVMValueRef attend_where(attending *t, int axis, LLVMValueRef at,
+                          LLVMValueRef v, double other);
+/* A score of that product, as f32, -inf where there is no such key; and of ds
+ * the product's gradient. */
 LLVMValueRef attend_score(attending *t, LLVMValueRef product, LLVMValueRef row,
                           LLVMValueRef key);
+LLVMValueRef attend_slope(attending *t, LLVMValueRef product, LLVMValueRef ds,
+                          LLVMValueRef row, LLVMValueRef key);
 /* e to the power of x - most. */
 LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most);
-/* Two neighbours of an array, of which the first is element `at`. */
-void attend_write_two(attending *t, int array, LLVMValueRef at,
-                      LLVMValueRef *v);
+/* The item's n sums, as part of its rows of a result. */
+void attend_write(attending *t, int array, LLVMValueRef *v, int n);
+
+/* How many blocks have a key that some row of the group sees. */
+LLVMValueRef attend_seen_blocks(attending *t, int64_t all);
+/* Is m, an f32, so near to what masked scores are, or no number, that these add
+ * to sums? */
+LLVMValueRef attend_is_near(attending *t, LLVMValueRef m);
+
+/* ---- emit_attend_gradient.c ---- */
+
+void emit_attend_gradient(attending *t);
 
 #endif

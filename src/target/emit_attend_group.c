@@ -20,14 +20,15 @@ void attend_find_point(attending *t)
 {
     emit *e = t->e;
     const hlo_attend *of = &t->a->of;
+    int own = plan_attend_axis(t->a, false);
     LLVMValueRef rest = e->first, block = emit_rest(e, rest, t->a->blocks);
     LLVMValueRef off[HLO_ATTEND_ARRAYS];
-    int n = 4 + of->nmore;
+    int n = hlo_attend_result(of) + of->nresult;
 
     rest = emit_over(e, rest, t->a->blocks);
-    if (t->a->is_cut)
+    if (t->a->is_cut && own == HLO_ATTEND_Q)
         block = LLVMBuildSub(e->b, emit_si(e, t->a->blocks - 1), block, "");
-    t->first = emit_times(e, block, t->a->rows);
+    t->first = emit_times(e, block, plan_attend_block(t->a, own));
     for (int i = 0; i < n; i++)
         off[i] = emit_i64(e, 0);
     for (int axis = HLO_ATTEND_BATCH - 1; axis >= 0; axis--) {
@@ -102,7 +103,7 @@ void attend_open(attending *t, int array, bool deep)
 
     *c = (attend_copied){.array = array,
                          .axis = axis,
-                         .rows = axis == HLO_ATTEND_K ? a->keys : a->rows,
+                         .rows = plan_attend_block(a, axis),
                          .limit = a->of.extent[axis],
                          .depth = a->of.extent[along],
                          .at = a->at[array],
@@ -243,27 +244,60 @@ static emit_value element_of(attending *t, int i, LLVMValueRef row,
     return emit_mem_read(e, e->k->slot[i].dtype, t->base[i], at, 1);
 }
 
-LLVMValueRef attend_score(attending *t, LLVMValueRef product, LLVMValueRef row,
-                          LLVMValueRef key)
+/* x has the first n parameters, the product as f32; the result is an f32. */
+static LLVMValueRef function_of(attending *t, const plan_body *f, emit_value *x,
+                                int n, LLVMValueRef row, LLVMValueRef key)
 {
     emit *e = t->e;
     const hlo_attend *of = &t->a->of;
-    emit_value x[HLO_ATTEND_FIRST + HLO_ATTEND_MORE], root[1];
-    LLVMValueRef s;
+    emit_value root[1];
 
-    x[0] = emit_convert(e, (emit_value){product, NULL}, SD_F32,
-                        of->score->param[0]->shape->dtype);
+    x[0] = emit_convert(e, x[0], SD_F32, of->score->param[0]->shape->dtype);
     x[1] = emit_place(e, SD_S32, row);
     x[2] = emit_place(e, SD_S32, key);
     for (int i = 0; i < of->nmore; i++)
-        x[HLO_ATTEND_FIRST + i] = element_of(t, 3 + i, row, key);
-    emit_body(e, t->a->score, x, root);
-    s = emit_convert(e, root[0], t->a->score->root[0]->dtype, SD_F32).re;
-    if (of->extent[HLO_ATTEND_K] % t->a->keys)
-        s = emit_select(
-            e, emit_below(e, key, emit_si(e, of->extent[HLO_ATTEND_K])), s,
-            attend_f32(e, -INFINITY));
-    return s;
+        x[n + i] = element_of(t, of->nown + i, row, key);
+    emit_body(e, f, x, root);
+    return emit_convert(e, root[0], f->root[0]->dtype, SD_F32).re;
+}
+
+/* Is there position `at` of an axis?  NULL: there are all of its blocks. */
+static LLVMValueRef is_there(attending *t, int axis, LLVMValueRef at)
+{
+    int64_t n = t->a->of.extent[axis];
+
+    return n % plan_attend_block(t->a, axis)
+               ? emit_below(t->e, at, emit_si(t->e, n))
+               : NULL;
+}
+
+LLVMValueRef attend_where(attending *t, int axis, LLVMValueRef at,
+                          LLVMValueRef v, double other)
+{
+    LLVMValueRef there = is_there(t, axis, at);
+
+    return there ? emit_select(t->e, there, v, attend_f32(t->e, other)) : v;
+}
+
+LLVMValueRef attend_score(attending *t, LLVMValueRef product, LLVMValueRef row,
+                          LLVMValueRef key)
+{
+    emit_value x[HLO_ATTEND_FIRST + HLO_ATTEND_MORE] = {{product, NULL}};
+
+    return attend_where(
+        t, HLO_ATTEND_K, key,
+        function_of(t, t->a->score, x, HLO_ATTEND_FIRST, row, key), -INFINITY);
+}
+
+LLVMValueRef attend_slope(attending *t, LLVMValueRef product, LLVMValueRef ds,
+                          LLVMValueRef row, LLVMValueRef key)
+{
+    emit_value x[HLO_ATTEND_FIRST + 1 + HLO_ATTEND_MORE] = {{product, NULL}};
+
+    x[HLO_ATTEND_FIRST] =
+        emit_convert(t->e, (emit_value){ds, NULL}, SD_F32,
+                     t->a->of.slope->param[HLO_ATTEND_FIRST]->shape->dtype);
+    return function_of(t, t->a->slope, x, HLO_ATTEND_FIRST + 1, row, key);
 }
 
 LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most)
@@ -273,9 +307,27 @@ LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most)
     return e->abi->attend->exp2(e, x);
 }
 
+/* ---- masks that are told by row and key ---- */
+
+LLVMValueRef attend_seen_blocks(attending *t, int64_t all)
+{
+    emit *e = t->e;
+    LLVMValueRef last = emit_plus(e, t->first, t->a->rows - 1 + t->a->beyond);
+
+    last = emit_larger(e, last, emit_si(e, 0));
+    return emit_smaller(e, emit_plus(e, emit_over(e, last, t->a->keys), 1),
+                        emit_si(e, all));
+}
+
+LLVMValueRef attend_is_near(attending *t, LLVMValueRef m)
+{
+    return LLVMBuildFCmp(t->e->b, LLVMRealULE, m,
+                         attend_f32(t->e, t->a->masked + ATTEND_FAR), "");
+}
+
 /* ---- results ---- */
 
-void attend_write_two(attending *t, int array, LLVMValueRef at, LLVMValueRef *v)
+static void write_two(attending *t, int array, LLVMValueRef at, LLVMValueRef *v)
 {
     emit *e = t->e;
     sd_dtype type = e->k->slot[array].dtype;
@@ -291,4 +343,23 @@ void attend_write_two(attending *t, int array, LLVMValueRef at, LLVMValueRef *v)
     }
     LLVMSetAlignment(LLVMBuildStore(e->b, x, p),
                      2 * (unsigned)sd_dtype_bytes(type));
+}
+
+void attend_write(attending *t, int array, LLVMValueRef *v, int n)
+{
+    emit *e = t->e;
+    int axis = plan_attend_axis(t->a, false);
+
+    for (int h = 0; h < HALVES; h++) {
+        LLVMValueRef row = attend_row(t, h),
+                     at =
+                         emit_mad(e, row, stride_of(t, array, axis), t->column);
+        LLVMBasicBlockRef no =
+            emit_when(e, emit_below(e, row, emit_si(e, t->a->of.extent[axis])));
+
+        for (int i = 0; i < n; i += 2)
+            if (i / 2 % HALVES == h)
+                write_two(t, array, emit_plus(e, at, i / 4 * EIGHT), v + i);
+        emit_when_end(e, no);
+    }
 }

@@ -13,11 +13,13 @@ static void put(emit *e, sd_buf *text, const char *how, LLVMValueRef *arg,
     sd_buf_finish(text);
 }
 
-static void open_sums(emit *e, const char *sums, int n)
+static void open_sums(emit *e, const char *sums, int n, bool zero)
 {
     sd_buf text = {0};
 
     sd_buf_fmt(&text, ".reg .f32 %s<%d>;", sums, n);
+    for (int i = 0; i < n && zero; i++)
+        sd_buf_fmt(&text, " mov.f32 %s%d, 0f00000000;", sums, i);
     put(e, &text, "~{memory}", NULL, 0);
 }
 

@@ -274,7 +274,7 @@ class Group:
             if x == "wx":
                 self.set("wx", at[0], True)
             self.set("wy", at[1], True)
-            if not np.array_equal(self.product(name, [ops[0], x, "wy", *ops[3:]]), first):
+            if not np.array_equal(self.product(name, [ops[0], x, "wy", *ops[3:]]), first, equal_nan=True):
                 raise ValueError("what wgmma reads was written before it was waited for")
         self.running = going
 
@@ -451,11 +451,15 @@ class Group:
             return v[0] + np.uint64(0x1000) & np.uint64(0xffffe000)
         if name[1:] == ["rn", "f32", "s32"]:
             return v[0].astype(np.uint32).view(np.int32).astype(np.float32).view(np.uint32)
-        assert name[1:] in (["rn", "bf16x2", "f32"], ["rn", "f16x2", "f32"]), name
+        if name[1:] == ["f32", "bf16"]:
+            return (v[0] & np.uint64(0xffff)) << np.uint64(16)
+        if name[1:] == ["f32", "f16"]:
+            return v[0].astype(np.uint16).view(np.float16).astype(np.float32).view(np.uint32)
+        assert name[1] == "rn" and name[2] in ("bf16", "bf16x2", "f16", "f16x2") and name[3] == "f32", name
         out = np.zeros(self.n, np.uint64)
-        for x, at in zip(v, (16, 0)):
+        for x, at in zip(v, (16, 0) if len(v) == 2 else (0,)):
             x = x.astype(np.uint32)
-            if name[2] == "bf16x2":
+            if name[2].startswith("bf16"):
                 x = x + (x >> 16 & 1) + 0x7fff >> 16
             else:
                 x = x.view(np.float32).astype(np.float16).view(np.uint16)

@@ -34,9 +34,7 @@ class Graph:
         self.args[2] = np.ascontiguousarray(self.args[2][:, ::-1])
         self.out = out or kind
         S, R = f"[{b},{h},{t},{s}]", f"[{b},{h},{t}]"
-        name = {np.dtype(t): n for n, t in TYPES.items()}
-        entry = "".join(f"p{i} = {name[a.dtype]}{str(list(a.shape)).replace(' ', '')} parameter({i})\n"
-                        for i, a in enumerate(self.args))
+        entry = "".join(f"p{i} = {shape_of(a)} parameter({i})\n" for i, a in enumerate(self.args))
         self.text = f"""HloModule m
 larger {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] maximum(a, b) }}
 sum {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }}
@@ -128,21 +126,119 @@ GRAPHS = {
 }
 
 
+def taken(path):
+    """By ptxas, with products that go by themselves and all of an item's numbers in registers."""
+    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, path],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "serialized" not in done.stderr and " 0 bytes spill stores" in done.stderr
+
+
 @pytest.mark.parametrize("name", GRAPHS)
 def test_attention(name, tmp_path):
     g = GRAPHS[name]()
     text, plan, [path] = compiled(tmp_path, g.text)
     assert ".target sm_90a" in text and "  attend 128 rows by" in plan and plan.count("\nkernel ") == 1
-    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, path],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "serialized" not in done.stderr and " 0 bytes spill stores" in done.stderr
+    taken(path)
     out = np.full(g.want.shape, 99).astype(TYPES[g.out])
     count = int(re.search(r"tiles=(\d+)", plan).group(1))
     simulate.run(text, [*(a.copy() for a in g.args), out], range(count), LOCAL)
     # weights and results are rounded to the operands' type
     np.testing.assert_allclose(out.astype(np.float64), g.want, rtol=0,
                                atol=0.02 if g.args[0].dtype != np.float16 else 0.003)
+
+
+class Gradient:
+    """What of a gradient one call makes, "q" or "k and v", of q [b, t, h, d], k and v [b, s, h, d]
+    and [b, s, h, e]; type: of dx, the products' gradients.  see: pred[b, s], which keys there are;
+    causal: rows see keys up to their own; else a score is `fill`."""
+
+    def __init__(self, of, kind="bf16", t=128, s=128, d=64, e=None, type=None, causal=False, see=None, fill=-np.inf):
+        b, h, e, self.of, type = 2 if see is not None else 1, 2, e or d, of, type or kind
+        q, k, v, o = (random(kind, b, n, h, w) for n, w in ((t, d), (s, d), (s, e), (t, e)))
+        k, o = np.ascontiguousarray(k[:, ::-1]), np.ascontiguousarray(o[:, :, ::-1])
+        seen = np.tril(np.ones((t, s), bool)) if causal else np.ones((t, s), bool)
+        seen = seen & (np.ones((b, s), bool) if see is None else see)[:, None, None, :]
+        more = [] if see is None else [see]
+        self.outs, self.want, rows = self.values(q, k, v, o, seen, fill)
+        self.args = [q, k, v, o, *rows, *more]
+        self.kind = kind
+        select = f"below = pred[] {'compare(row, key), direction=GE' if causal else 'constant(true)'}\n"
+        select += "sees = pred[] and(below, there)" if more else "sees = pred[] copy(below)"
+        element = lambda n: f"there = pred[] parameter({n})" if more else ""
+        shapes = [shape_of(a) for a in self.args]
+        result = ", ".join(shape_of(a) for a in self.outs)
+        names = ",".join(["AqBd", "AkBd", "AkBe", "AqBe", "ABq", "ABq", "ABq"] + ["Ak"] * len(more))
+        self.text = f"""HloModule m
+score {{ product = f32[] parameter(0)  row = s32[] parameter(1)  key = s32[] parameter(2)
+{element(3)}
+{select}
+by = f32[] constant(0.125)  x = f32[] multiply(product, by)  low = f32[] constant({fill})
+ROOT s = f32[] select(sees, x, low) }}
+slope {{ product = f32[] parameter(0)  row = s32[] parameter(1)  key = s32[] parameter(2)  ds = f32[] parameter(3)
+{element(4)}
+{select}
+by = f32[] constant(0.125)  zero = f32[] constant(0)  x = f32[] select(sees, ds, zero)  y = f32[] multiply(x, by)
+ROOT dx = {type}[] {"copy" if type == "f32" else "convert"}(y) }}
+ENTRY main {{
+{"".join(f"p{i} = {s} parameter({i})" + chr(10) for i, s in enumerate(shapes))}
+ROOT r = {result if of == "q" else f"({result})"} custom-call({", ".join(f"p{i}" for i in range(len(shapes)))}),
+  custom_call_target="sundog.attend-gradient", api_version=API_VERSION_TYPED_FFI, called_computations={{score, slope}},
+  backend_config="{names}->{"AqBd" if of == "q" else "AkBd,AkBe"}"
+}}
+"""
+
+    def values(self, q, k, v, o, seen, fill):
+        kind = q.dtype
+        q, k, v, o = (a.astype(np.float64) for a in (q, k, v, o))
+        x = np.where(seen, np.einsum("bthd,bshd->bhts", q, k) / 8, fill)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            m = x.max(-1, keepdims=True)
+            p = np.exp(x - m)
+            r = 1 / p.sum(-1, keepdims=True)
+            p = p * r
+            g = np.einsum("bthe,bshe->bhts", o, v)
+            c = (p * g).sum(-1, keepdims=True)
+            dx = np.where(seen, p * (g - c), 0) / 8
+        want = ([np.einsum("bhts,bshd->bthd", dx, k)] if self.of == "q" else
+                [np.einsum("bhts,bthd->bshd", dx, q), np.einsum("bhts,bthe->bshe", p, o)])
+        rows = [a[..., 0].astype(np.float32) for a in (m, r, c)]
+        return [np.full(w.shape, 99).astype(kind) for w in want], want, rows
+
+
+def shape_of(a):
+    name = {np.dtype(t): n for n, t in TYPES.items()}
+    return f"{name[a.dtype]}{list(a.shape)}".replace(" ", "")
+
+
+GRADIENTS = {
+    "plain": {},
+    "of f32, in two parts": {"type": "f32"},
+    "f16": {"kind": "f16", "d": 32},
+    "heads of 128": {"d": 128, "type": "f32"},
+    "heads of 40 and 96": {"d": 40, "e": 96},
+    "rows and keys that fill no block": {"t": 200, "s": 77, "d": 16},
+    "causal": {"t": 256, "s": 256, "causal": True, "type": "f32"},
+    "causal, more keys than rows": {"t": 90, "s": 300, "d": 32, "causal": True, "fill": -1e30},
+    "causal, near": {"causal": True, "fill": -1.0},
+    "rows that see nothing": {"causal": True, "see": SEEN},
+    "rows that see all alike": {"causal": True, "see": SEEN, "fill": -1e9, "type": "f32"},
+}
+
+
+@pytest.mark.parametrize("of", ["q", "k and v"])
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradient(name, of, tmp_path):
+    g = Gradient(of, **GRADIENTS[name])
+    text, plan, [path] = compiled(tmp_path, g.text)
+    assert f"  attend, gradient{'' if of == 'q' else 's'} of {of}," in plan and plan.count("\nkernel ") == 1
+    taken(path)
+    outs = [a.copy() for a in g.outs]
+    count = int(re.search(r"tiles=(\d+)", plan).group(1))
+    simulate.run(text, [*(a.copy() for a in g.args), *outs], range(count), LOCAL)
+    for out, want in zip(outs, g.want):
+        np.testing.assert_allclose(out.astype(np.float64), want, rtol=0.005 if g.kind == "bf16" else 0.001,
+                                   atol=0.01 if g.kind == "bf16" else 0.002)
 
 
 def test_what_is_read_elsewhere_stays(tmp_path):

@@ -27,6 +27,22 @@ static const char attended[] =
     "ROOT r = bf16[128,64] dot(w, v), lhs_contracting_dims={1}, "
     "rhs_contracting_dims={0} }";
 
+static const char of_keys[] =
+    "HloModule m\n"
+    "score { x = f32[] parameter(0) row = s32[] parameter(1) "
+    "key = s32[] parameter(2) ROOT s = f32[] copy(x) }\n"
+    "slope { x = f32[] parameter(0) row = s32[] parameter(1) "
+    "key = s32[] parameter(2) ds = f32[] parameter(3) "
+    "ROOT y = bf16[] convert(ds) }\n"
+    "ENTRY e { q = bf16[128,64] parameter(0) k = bf16[128,64] parameter(1) "
+    "v = bf16[128,64] parameter(2) o = bf16[128,64] parameter(3) "
+    "m = f32[128] parameter(4) r = f32[128] parameter(5) "
+    "c = f32[128] parameter(6) "
+    "ROOT d = (bf16[128,64], bf16[128,64]) custom-call(q, k, v, o, m, r, c), "
+    "custom_call_target=\"sundog.attend-gradient\", "
+    "api_version=API_VERSION_TYPED_FFI, called_computations={score, slope}, "
+    "backend_config=\"qd,kd,ke,qe,q,q,q->kd,ke\" }";
+
 static void by_mma(plan *p)
 {
     p->kernel[0]->attend->engine = PLAN_ENGINE_MMA_BF16;
@@ -90,9 +106,38 @@ static void broken_attention_is_refused(void **state)
         want_broken(attended, "cuda:sm_90", broken[i].break_it, broken[i].why);
 }
 
+static void two_pairs(plan *p)
+{
+    p->kernel[0]->attend->pairs = 2;
+}
+
+static void o_of_f32(plan *p)
+{
+    p->kernel[0]->slot[3].dtype = SD_F32;
+}
+
+static void rows_of_24(plan *p)
+{
+    p->kernel[0]->attend->rows = 24;
+}
+
+static void broken_gradients_are_refused(void **state)
+{
+    (void)state;
+    want_broken(of_keys, "cuda:sm_90", two_pairs,
+                "attention's blocks fit no group");
+    want_broken(of_keys, "cuda:sm_90", o_of_f32,
+                "attention's operands are not the engine's, or lie badly");
+    want_broken(of_keys, "cuda:sm_90", rows_of_24,
+                "attention's blocks fit no group");
+    want_broken(of_keys, "cuda:sm_90", few_rows,
+                "attention's rows or arrays are miscounted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(broken_gradients_are_refused),
         cmocka_unit_test(broken_attention_is_refused),
     };
 

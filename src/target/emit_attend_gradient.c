@@ -1,0 +1,334 @@
+/* Attention's gradient by a group of work items, as the plan lays it out.  A
+ * group of rows makes that of q, one of keys those of k and v; both have two
+ * arrays, x and y, and go through blocks of two others, z and w:
+ *
+ *                            x  y  z  w
+ *   rows                     q  o  k  v     (o: the result's cotangent)
+ *   keys                     k  v  q  o
+ *
+ *   for each block:
+ *       wait for it, begin to copy the next
+ *       begin the scores' products, x * z, and the weights' gradients, y * w
+ *       make weights of the scores; of keys: begin to add them times w
+ *       make the products' gradients; begin to add them times z
+ *
+ * The last of these go on while the next block's products are begun, whose wait
+ * is theirs, too.  Weights are as they were: each row's largest score and 1 /
+ * its sum of exponentials are given.  Of a block of z and w, rows and keys that
+ * are not there add nothing, whatever stands in their places.
+ *
+ * Gradients of f32 go to the engine in two parts of bf16, which together are as
+ * good as 16 bits: tf32, in which such products are made else, has 11. */
+#include <math.h>
+
+#include "emit_attend.h"
+
+typedef struct {
+    attending *t;
+    int own, other; /* axes: of the group, of the blocks */
+    attend_copied *x, *y, *z, *w;
+    int n;          /* scores of an item */
+    LLVMValueRef *row[3]; /* m, r and c of halves, or of a block's columns */
+} gradient;
+
+static bool of_keys(const gradient *g)
+{
+    return g->own == HLO_ATTEND_K;
+}
+
+/* ---- numbers of rows ---- */
+
+static LLVMValueRef number_of(gradient *g, int array, LLVMValueRef row)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    int64_t n = t->a->of.extent[HLO_ATTEND_Q],
+            by = t->a->of.stride[array][HLO_ATTEND_Q];
+
+    if (n % t->a->rows)
+        row = emit_smaller(e, row, emit_si(e, n - 1));
+    return emit_mem_read(e, SD_F32, t->base[array], emit_times(e, row, by), 1)
+        .re;
+}
+
+/* The position that score i of an item has along the blocks' axis. */
+static LLVMValueRef other_at(gradient *g, LLVMValueRef block, int i)
+{
+    emit *e = g->t->e;
+
+    return emit_plus(e, emit_mad(e, block, g->z->rows, g->t->column),
+                     i / 4 * EIGHT + i % 2);
+}
+
+/* Which of a block's columns of an item score i is in. */
+static int column_of(int i)
+{
+    return i / 4 * 2 + i % 2;
+}
+
+static void read_halves(gradient *g)
+{
+    for (int i = 0; i < 3; i++)
+        for (int h = 0; h < HALVES; h++)
+            g->row[i][h] = number_of(g, OF_M + i, attend_row(g->t, h));
+}
+
+static void read_columns(gradient *g, LLVMValueRef block)
+{
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < g->n; j++)
+            if (j / 2 % HALVES == 0)
+                g->row[i][column_of(j)] =
+                    number_of(g, OF_M + i, other_at(g, block, j));
+}
+
+static LLVMValueRef row_number(gradient *g, int array, int i)
+{
+    return g->row[array - OF_M][of_keys(g) ? column_of(i) : i / 2 % HALVES];
+}
+
+/* ---- a block ---- */
+
+typedef struct {
+    LLVMValueRef other, row, key;
+} point;
+
+static point point_of(gradient *g, LLVMValueRef block, int i)
+{
+    LLVMValueRef own = attend_row(g->t, i / 2 % HALVES),
+                 other = other_at(g, block, i);
+
+    return of_keys(g) ? (point){other, other, own} : (point){other, own, other};
+}
+
+static LLVMValueRef weight_of(gradient *g, LLVMValueRef product,
+                              const point *at, int i)
+{
+    emit *e = g->t->e;
+    LLVMValueRef p = attend_score(g->t, product, at->row, at->key);
+
+    p = attend_exp(e, p, row_number(g, OF_M, i));
+    p = LLVMBuildFMul(e->b, p, row_number(g, OF_R, i), "");
+    return attend_where(g->t, g->other, at->other, p, 0);
+}
+
+static LLVMValueRef slope_of(gradient *g, LLVMValueRef product, LLVMValueRef p,
+                             LLVMValueRef slope, const point *at, int i)
+{
+    emit *e = g->t->e;
+    LLVMValueRef ds = LLVMBuildFSub(e->b, slope, row_number(g, OF_C, i), "");
+
+    ds = LLVMBuildFMul(e->b, p, ds, "");
+    return attend_where(g->t, g->other, at->other,
+                        attend_slope(g->t, product, ds, at->row, at->key), 0);
+}
+
+/* Words of v for the engine. */
+static LLVMValueRef *packed(gradient *g, LLVMValueRef *v)
+{
+    emit *e = g->t->e;
+    LLVMValueRef *word = sd_arena_array(e->a, LLVMValueRef, g->n / 2);
+
+    for (int i = 0; i < g->n / 2; i++)
+        word[i] = e->abi->attend->pack(e, e->k->slot[0].dtype, v[2 * i],
+                                       v[2 * i + 1]);
+    return word;
+}
+
+/* v becomes what the words of bf16 leave of it. */
+static void take_rest(gradient *g, LLVMValueRef *v, LLVMValueRef *word)
+{
+    emit *e = g->t->e;
+
+    for (int i = 0; i < g->n; i++) {
+        LLVMValueRef w = word[i / 2];
+
+        w = i % 2 ? LLVMBuildAnd(e->b, w, LLVMConstInt(e->i32, 0xffff0000u, 0),
+                                 "")
+                  : LLVMBuildShl(e->b, w, LLVMConstInt(e->i32, 16, 0), "");
+        v[i] = LLVMBuildFSub(e->b, v[i], LLVMBuildBitCast(e->b, w, e->f32, ""),
+                             "");
+    }
+}
+
+static void add_slopes(gradient *g, LLVMValueRef *v, LLVMValueRef block)
+{
+    LLVMValueRef *word = packed(g, v);
+
+    attend_add(g->t, "sum", word, g->z, block);
+    if (g->t->a->slope->root[0]->dtype != SD_F32)
+        return;
+    take_rest(g, v, word);
+    attend_add(g->t, "sum", packed(g, v), g->z, block);
+}
+
+static void take_block(gradient *g, LLVMValueRef block)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    LLVMValueRef *s = sd_arena_array(e->a, LLVMValueRef, 3 * g->n),
+                 *p = s + g->n, *v = p + g->n;
+    point *at = sd_arena_array(e->a, point, g->n);
+
+    if (of_keys(g))
+        read_columns(g, block);
+    e->abi->wait(e, 1);
+    e->abi->attend->take(e, "score", s, g->n);
+    for (int i = 0; i < g->n; i++) {
+        at[i] = point_of(g, block, i);
+        p[i] = weight_of(g, s[i], &at[i], i);
+    }
+    if (of_keys(g))
+        attend_add(t, "other", packed(g, p), g->w, block);
+    e->abi->wait(e, of_keys(g));
+    e->abi->attend->take(e, "slope", v, g->n);
+    for (int i = 0; i < g->n; i++)
+        v[i] = slope_of(g, s[i], p[i], v[i], &at[i], i);
+    add_slopes(g, v, block);
+}
+
+static void copy_block(gradient *g, LLVMValueRef block)
+{
+    attend_copy_block(g->t, g->z, block);
+    attend_copy_block(g->t, g->w, block);
+    g->t->e->abi->close_copies(g->t->e);
+}
+
+static void run_blocks(gradient *g)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    emit_loop l;
+
+    attend_copy(t, g->x, t->first, emit_si(e, 0));
+    attend_copy(t, g->y, t->first, emit_si(e, 0));
+    copy_block(g, emit_get(e, t->from));
+    emit_loop_open(e, &l, emit_get(e, t->from), emit_get(e, t->to), 1);
+    attend_meet(t, 0);
+    copy_block(g, emit_plus(e, l.at, 1));
+    attend_multiply(t, "score", g->x, g->z, l.at);
+    attend_multiply(t, "slope", g->y, g->w, l.at);
+    take_block(g, l.at);
+    emit_loop_close(e, &l);
+    e->abi->await_copies(e, 0);
+    e->abi->wait(e, 0);
+}
+
+/* ---- which blocks ---- */
+
+/* Is one of the group's rows near to what is masked? */
+static LLVMValueRef is_row_near(gradient *g)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    LLVMValueRef any = LLVMConstInt(e->i1, 0, 0);
+
+    for (int h = 0; h < HALVES; h++)
+        any = LLVMBuildOr(e->b, any, attend_is_near(t, g->row[0][h]), "");
+    return e->abi->attend->any(e, any);
+}
+
+/* Is one of the first `blocks` blocks of rows? */
+static LLVMValueRef is_block_near(gradient *g, LLVMValueRef blocks)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    LLVMValueRef any = emit_variable(e, emit_si(e, 0)), near;
+    emit_loop l;
+
+    emit_loop_open(e, &l, e->lid, emit_times(e, blocks, g->z->rows),
+                   e->k->group);
+    near = attend_is_near(t, number_of(g, OF_M, l.at));
+    near = emit_select(e, near, emit_si(e, 1), emit_get(e, any));
+    LLVMBuildStore(e->b, near, any);
+    emit_loop_close(e, &l);
+    return e->abi->attend->any(e,
+                               emit_below(e, emit_si(e, 0), emit_get(e, any)));
+}
+
+/* Blocks of rows without one that sees a key of the group. */
+static LLVMValueRef unseen_blocks(gradient *g, int64_t all)
+{
+    emit *e = g->t->e;
+    LLVMValueRef first = emit_plus(e, g->t->first, -g->t->a->beyond);
+
+    first = emit_larger(e, first, emit_si(e, 0));
+    return emit_smaller(e, emit_over(e, first, g->z->rows),
+                        emit_si(e, all - 1));
+}
+
+static void find_blocks(gradient *g)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    int64_t all = (g->z->limit + g->z->rows - 1) / g->z->rows;
+    LLVMValueRef from = emit_si(e, 0), to = emit_si(e, all);
+
+    if (t->a->is_cut && t->a->masked != INFINITY) {
+        if (of_keys(g)) {
+            LLVMValueRef first = unseen_blocks(g, all);
+
+            from = emit_select(e, is_block_near(g, first), from, first);
+        } else {
+            to = emit_select(e, is_row_near(g), to, attend_seen_blocks(t, all));
+        }
+    }
+    t->from = emit_variable(e, from);
+    t->to = emit_variable(e, to);
+}
+
+/* ---- all ---- */
+
+static void open_gradient(gradient *g)
+{
+    static const int8_t array[2][4] = {{OF_Q, OF_O, OF_K, OF_V},
+                                       {OF_K, OF_V, OF_Q, OF_O}};
+    attending *t = g->t;
+    const int8_t *of;
+
+    g->own = plan_attend_axis(t->a, false);
+    g->other = plan_attend_axis(t->a, true);
+    of = array[of_keys(g)];
+    for (int i = 0; i < PLAN_ATTEND_COPIED; i++)
+        attend_open(t, i, true);
+    g->x = &t->in[of[0]];
+    g->y = &t->in[of[1]];
+    g->z = &t->in[of[2]];
+    g->w = &t->in[of[3]];
+    g->n = (int)g->z->rows / 2;
+    for (int i = 0; i < 3; i++)
+        g->row[i] = sd_arena_array(t->e->a, LLVMValueRef, g->n + HALVES);
+}
+
+static void write_sums(gradient *g, const char *sums, int array,
+                       int64_t columns)
+{
+    emit *e = g->t->e;
+    int n = (int)columns / 2;
+    LLVMValueRef *v = sd_arena_array(e->a, LLVMValueRef, n);
+
+    e->abi->attend->take(e, sums, v, n);
+    attend_write(g->t, array, v, n);
+}
+
+void emit_attend_gradient(attending *t)
+{
+    emit *e = t->e;
+    const emit_attend_abi *abi = e->abi->attend;
+    gradient g = {.t = t};
+    int first = hlo_attend_result(&t->a->of);
+
+    open_gradient(&g);
+    abi->open(e, "sum", (int)g.z->depth / 2, true);
+    if (of_keys(&g))
+        abi->open(e, "other", (int)g.w->depth / 2, true);
+    else
+        read_halves(&g);
+    abi->open(e, "score", g.n, false);
+    abi->open(e, "slope", g.n, false);
+    find_blocks(&g);
+    run_blocks(&g);
+    write_sums(&g, "sum", first, g.z->depth);
+    if (of_keys(&g))
+        write_sums(&g, "other", first + 1, g.w->depth);
+}

@@ -8,6 +8,7 @@
 #include "hlo_sharding.h"
 #include "passes.h"
 #include "random.h"
+#include "ref.h"
 #include "sundog.h"
 
 typedef struct {
@@ -200,9 +201,9 @@ static sd_status evaluate(trial *t)
     }
     t->want = sd_arena_array(t->a, hlo_value, t->n);
     t->got = sd_arena_array(t->a, hlo_value, t->n);
-    if ((st = hlo_eval_all(t->a, t->whole->entry, same, narg, t->want)))
+    if ((st = ref_eval_all(t->a, t->whole->entry, same, narg, t->want)))
         return sd_note(st, "uncut");
-    return sd_note(hlo_eval_all(t->a, t->cut->entry, part, narg, t->got),
+    return sd_note(ref_eval_all(t->a, t->cut->entry, part, narg, t->got),
                    "cut");
 }
 

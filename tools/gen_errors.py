@@ -48,12 +48,13 @@ CODES = {
 ROOMS = {
     "base": "Settings, memory, bytes, threads: what every part uses.",
     "frontend": "Reading a program: MLIR bytecode, StableHLO text, compile options. \"Expected X\" names what should stand at the offset or line that comes with it.",
-    "hlo": "HLO: the rules of its operations, its text, its protobuf, the evaluator. The instruction, JAX's name for it and its source line come with the message.",
+    "hlo": "HLO: the rules of its operations, its text, its protobuf, folding. The instruction, JAX's name for it and its source line come with the message.",
     "passes": "The optimiser, and operations that it cannot lower.",
     "plan": "Planning kernels and memory.", "target": "Making machine code.",
     "thunk": "Programs of steps: building, saving, loading.",
     "xpu": "Devices, memory, execution, transfers, foreign functions.",
     "compile": "The road of a compile as a whole.",
+    "ref": "The reference evaluator of `sundog selftest`, `sundog spmd` and the tests, which judges devices.",
     "plugin": "The PJRT interface: what frameworks call.",
 }
 
@@ -127,7 +128,7 @@ class Function:
 
 
 def functions():
-    for top in ("src", "plugin"):
+    for top in ("src", "plugin", "tools/ref"):
         for folder, _, names in sorted(os.walk(os.path.join(ROOT, top))):
             for name in sorted(n for n in names if n.endswith((".c", ".h"))):
                 with open(os.path.join(folder, name)) as f:
@@ -334,7 +335,7 @@ def produced(found, foreign, seen):
             at.setdefault((path, line), []).append((n, rx, key))
     for error in set(seen.split("\0")):
         where, _, text = error.partition("\t")
-        m = re.search(r"((?:src|plugin)/[\w/]+\.c):(\d+)$", where)
+        m = re.search(r"((?:src|plugin|tools/ref)/[\w/]+\.c):(\d+)$", where)
         if not m:
             continue
         fits = [(n, key) for n, rx, key in at.get((m[1], int(m[2])), ())

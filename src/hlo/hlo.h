@@ -528,7 +528,9 @@ void hlo_shape_proto(sd_buf *b, const sd_shape *s); /* ShapeProto */
 void hlo_proto_write(sd_buf *b, const hlo_module *m, bool with_config,
                      int64_t most);
 
-/* Reference values: slow and obviously right.  A value is dense row-major. */
+/* Values of functions of elements, of what moves data, and of calls and loops of
+ * these: what folding needs.  A value is dense row-major.  Whole programs are
+ * evaluated by tools/ref. */
 typedef struct hlo_value hlo_value;
 struct hlo_value {
     const sd_shape *shape;
@@ -538,12 +540,7 @@ struct hlo_value {
 hlo_value hlo_value_make(sd_arena *a, const sd_shape *s); /* zeroed */
 sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
                    int narg, hlo_value *out);
-/* Runs all participants of the module at once: arg[p][i] is parameter i of
- * participant p, out[p] its result.  It is an error if some members of a group
- * come to a collective and others, in another branch, do not. */
-sd_status hlo_eval_all(sd_arena *a, const hlo_comp *c,
-                       const hlo_value *const *arg, int narg, hlo_value *out);
-/* One instruction with constant operands; for folding and tests. */
+/* One instruction with constant operands. */
 sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
                         hlo_value *out);
 

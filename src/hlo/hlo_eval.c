@@ -1,7 +1,7 @@
-/* The reference evaluator: one instruction after the other, each on dense
- * row-major arrays.  Slow and obviously right.  Here: values, functions of
- * elements, tuples, tokens and what stands for other machines; computations and
- * control flow are hlo_eval_run.c's. */
+/* The evaluator: one instruction after the other, each on dense row-major
+ * arrays.  Slow and obviously right.  Here: values, tuples, functions of
+ * scalars, and which function an operation has; computations and control flow
+ * are hlo_eval_run.c's, whole programs are tools/ref's. */
 #include "hlo_eval.h"
 
 enum { /* steps that come on top of an instruction's own, about */
@@ -292,81 +292,6 @@ static sd_status eval_tuple(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     return NULL;
 }
 
-/* ---- what stands for other machines ---- */
-
-static sd_status one_device(const hlo_inst *in)
-{
-    const hlo_module *m = in->parent->module;
-
-    if (hlo_participants(m) <= 1)
-        return NULL;
-    return sd_error(SD_UNIMPLEMENTED,
-                    "evaluating %s over %d replicas and %d partitions",
-                    hlo_info(in)->name, m->nreplica, m->npartition);
-}
-
-/* Whom we hear of: ourselves, by a pair {0, 0} or by the group {0}; without
- * groups everybody is one group.  Who is nobody's target has zeros. */
-static bool hears(const hlo_inst *in)
-{
-    const hlo_collective *c = in->u.coll;
-    bool permute = in->op == HLO_COLLECTIVE_PERMUTE;
-
-    if (!permute && (!c || c->ngroup == 0))
-        return true;
-    for (int64_t i = 0; c && i < c->ngroup * c->group_size; i++)
-        if (c->groups[i] == 0)
-            return true;
-    return false;
-}
-
-static sd_status eval_alone(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                            hlo_value *out)
-{
-    sd_status st = one_device(in);
-
-    (void)e;
-    if (st || !hears(in))
-        return st;
-    for (int i = 0; i < in->narg; i++) {
-        hlo_value *to = hlo_result_at(out, i);
-
-        memcpy(to->data, arg[i].data, sd_shape_bytes(to->shape));
-    }
-    return NULL; /* partition-id, replica-id: 0, as it was made */
-}
-
-static sd_status eval_dynamic(hlo_ev *e, const hlo_inst *in,
-                              const hlo_value *arg, hlo_value *out)
-{
-    int64_t d = in->dims.at[0];
-
-    (void)e;
-    if (in->op == HLO_GET_DIMENSION_SIZE) {
-        sd_scalar_of_s64(SD_S32, arg[0].shape->dim[d], out->data);
-        return NULL;
-    }
-    if (sd_scalar_to_s64(SD_S32, arg[1].data) != arg[0].shape->dim[d])
-        return sd_error(SD_UNIMPLEMENTED,
-                        "evaluating a dimension set to %" PRId64 " of %" PRId64
-                        ": sizes known at run time are not done",
-                        sd_scalar_to_s64(SD_S32, arg[1].data),
-                        arg[0].shape->dim[d]);
-    *out = arg[0];
-    return NULL;
-}
-
-static sd_status eval_tokens(hlo_ev *e, const hlo_inst *in,
-                             const hlo_value *arg, hlo_value *out)
-{
-    (void)e;
-    (void)arg;
-    (void)out;
-    if (in->op == HLO_AFTER_ALL)
-        return NULL;
-    return sd_error(SD_UNIMPLEMENTED, "evaluating %s", hlo_info(in)->name);
-}
-
 /* ---- dispatch ---- */
 
 static hlo_eval_fn *const eval_class[HLO_CLASS_COUNT] = {
@@ -380,36 +305,32 @@ static hlo_eval_fn *const eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_SHAPE] = hlo_eval_shape,
     [HLO_C_INDEXED] = hlo_eval_indexed,
     [HLO_C_SCATTER] = hlo_eval_scatter,
-    [HLO_C_REDUCE] = hlo_eval_reduce,
-    [HLO_C_WINDOW] = hlo_eval_window,
-    [HLO_C_SCAN] = hlo_eval_scan,
-    [HLO_C_MAP] = hlo_eval_map,
-    [HLO_C_SORT] = hlo_eval_sort,
-    [HLO_C_DOT] = hlo_eval_dot,
-    [HLO_C_CONV] = hlo_eval_conv,
-    [HLO_C_RNG] = hlo_eval_rng,
-    [HLO_C_FFT] = hlo_eval_fft,
-    [HLO_C_LINALG] = hlo_eval_linalg,
-    [HLO_C_NORM] = hlo_eval_norm,
     [HLO_C_TUPLE] = eval_tuple,
     [HLO_C_CONTROL] = hlo_eval_control,
-    [HLO_C_CUSTOM] = hlo_eval_custom,
-    [HLO_C_TOKENS] = eval_tokens,
-    [HLO_C_DYNAMIC] = eval_dynamic,
-    [HLO_C_COLLECTIVE] = eval_alone,
 };
+
+sd_status hlo_unevaluated(const hlo_inst *in)
+{
+    return sd_error(SD_UNIMPLEMENTED, "evaluating %s", hlo_info(in)->name);
+}
 
 sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out)
 {
-    return eval_class[hlo_info(in)->cls](e, in, arg, out);
+    int cls = hlo_info(in)->cls;
+    hlo_eval_fn *fn = eval_class[cls];
+
+    if (!fn && e->more)
+        fn = e->more->of_class[cls];
+    return fn ? fn(e, in, arg, out) : hlo_unevaluated(in);
 }
 
-sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
-                        hlo_value *out)
+sd_status hlo_eval_inst_more(const hlo_evaluator *more, sd_arena *a,
+                             const hlo_inst *in, const hlo_value *arg,
+                             hlo_value *out)
 {
     sd_arena *scratch = sd_arena_create();
-    hlo_ev e = {.arena = scratch, .keep = scratch};
+    hlo_ev e = {.more = more, .arena = scratch, .keep = scratch};
     hlo_value v = {.shape = in->shape};
     sd_status st;
 
@@ -421,4 +342,10 @@ sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
         *out = hlo_value_copy(a, &v);
     sd_arena_destroy(scratch);
     return st;
+}
+
+sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out)
+{
+    return hlo_eval_inst_more(NULL, a, in, arg, out);
 }

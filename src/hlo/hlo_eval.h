@@ -4,7 +4,9 @@
 
 #include "hlo_scalar.h"
 
+typedef struct hlo_evaluator hlo_evaluator;
 typedef struct {
+    const hlo_evaluator *more; /* NULL: folding, which needs no more */
     sd_arena *arena; /* of the values of the computation that runs, which has
                         one of its own */
     sd_arena *keep;  /* of frames, which last as long as the evaluation */
@@ -32,13 +34,14 @@ hlo_frame *hlo_open_frame(hlo_ev *e, const hlo_comp *c);
 bool hlo_passes_on(const hlo_inst *in);
 sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out);
+sd_status hlo_unevaluated(const hlo_inst *in); /* the error of such */
 /* An error if an instruction, or one more turn of a loop, would take more steps
  * or bytes than an evaluation may. */
 sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg);
 sd_status hlo_afford_turn(hlo_ev *e);
 hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v);
 
-/* ---- several participants: hlo_eval_join.c ---- */
+/* ---- more than folding needs: tools/ref ---- */
 
 typedef struct { /* n participants at one instruction; arrays are by participant */
     int64_t n;
@@ -46,12 +49,20 @@ typedef struct { /* n participants at one instruction; arrays are by participant
     hlo_value *const *in; /* its operands' values */
     hlo_value *out;       /* its result, made if it is here */
 } hlo_gang;
-sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
-/* Is in a custom-call that needs the values of all participants: the border of
- * a manual computation, or a ragged all-to-all?  hlo_eval_joint evaluates
- * it. */
-bool hlo_is_joint(const hlo_inst *in);
-sd_status hlo_eval_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
+struct hlo_evaluator {
+    /* Of the classes that hlo_eval.c has no function of. */
+    hlo_eval_fn *of_class[HLO_CLASS_COUNT];
+    /* What several participants do together: which instructions, and how. */
+    bool (*is_joint)(const hlo_inst *in);
+    sd_status (*join)(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
+};
+/* n participants: arg[p][i] is parameter i of participant p. */
+sd_status hlo_eval_more(const hlo_evaluator *more, sd_arena *a, int64_t n,
+                        const hlo_comp *c, const hlo_value *const *arg,
+                        int narg, hlo_value *out);
+sd_status hlo_eval_inst_more(const hlo_evaluator *more, sd_arena *a,
+                             const hlo_inst *in, const hlo_value *arg,
+                             hlo_value *out);
 
 /* A computation on scalars, run many times. */
 typedef struct hlo_region hlo_region;
@@ -74,29 +85,10 @@ static inline hlo_value *hlo_result_at(hlo_value *out, int k)
     return out->shape->dtype == SD_TUPLE ? &out->elem[k] : out;
 }
 
-/* Sorts the lines of n arrays along dimension d by `less` (NULL: the largest
- * first), and keeps of each line as many elements as out has room for. */
-sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
-                         const hlo_value *x, int64_t d, hlo_value *out);
-
 hlo_eval_fn hlo_eval_unary_or_binary, hlo_eval_ternary, hlo_eval_compare,
     hlo_eval_convert, hlo_eval_bitcast_convert; /* hlo_eval_element.c */
 hlo_eval_fn hlo_eval_leaf, hlo_eval_shape, hlo_eval_indexed,
     hlo_eval_scatter;                           /* hlo_eval_shape.c */
-hlo_eval_fn hlo_eval_reduce, hlo_eval_window, hlo_eval_scan, hlo_eval_map,
-    hlo_eval_sort;                              /* hlo_eval_region.c */
-hlo_eval_fn hlo_eval_dot, hlo_eval_conv, hlo_eval_fft, hlo_eval_norm,
-    hlo_eval_fft_lines;                         /* hlo_eval_math.c */
-hlo_eval_fn hlo_eval_rng;                       /* hlo_eval_rng.c */
 hlo_eval_fn hlo_eval_control;                   /* hlo_eval_run.c */
-hlo_eval_fn hlo_eval_custom;                    /* hlo_eval_custom.c */
-hlo_eval_fn hlo_eval_attend;                    /* hlo_attend.c */
-/* The operations; the calls of hlo_linalg.def; XLA's custom-calls:
- * Householder's vectors and factors, and their product.  hlo_eval_linalg.c */
-hlo_eval_fn hlo_eval_linalg, hlo_eval_linalg_call, hlo_eval_qr,
-    hlo_eval_householder;
-/* The error of a custom-call whose operands, results or configuration do not
- * fit its target. */
-sd_status hlo_misfit(const hlo_inst *in);
 
 #endif

@@ -129,18 +129,6 @@ sd_status hlo_eval_control(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
 /* ---- computations ---- */
 
-static sd_status number(const hlo_inst *in, const hlo_gang *g)
-{
-    int64_t np = in->parent->module->npartition;
-
-    for (int64_t p = 0; p < g->n; p++)
-        if (g->here[p])
-            sd_scalar_of_s64(in->shape->dtype,
-                             in->op == HLO_PARTITION_ID ? p % np : p / np,
-                             g->out[p].data);
-    return NULL;
-}
-
 static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 {
     uint8_t cls = hlo_info(in)->cls;
@@ -148,12 +136,8 @@ static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 
     if (cls == HLO_C_CONTROL)
         return control(e, in, g);
-    if (g->n > 1 && (in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID))
-        return number(in, g);
-    if (g->n > 1 && cls == HLO_C_COLLECTIVE)
-        return hlo_eval_join(e, in, g);
-    if (g->n > 1 && hlo_is_joint(in))
-        return hlo_eval_joint(e, in, g);
+    if (g->n > 1 && e->more->is_joint(in))
+        return e->more->join(e, in, g);
     for (int64_t p = 0; p < g->n; p++)
         if (g->here[p] && (st = hlo_eval_one(e, in, g->in[p], &g->out[p])))
             return st;
@@ -216,11 +200,12 @@ static sd_status run(hlo_ev *e, int64_t n, const hlo_comp *c, const bool *here,
 
 /* ---- from outside ---- */
 
-static sd_status eval(sd_arena *a, int64_t n, const hlo_comp *c,
-                      const hlo_value *const *arg, int narg, hlo_value *out)
+sd_status hlo_eval_more(const hlo_evaluator *more, sd_arena *a, int64_t n,
+                        const hlo_comp *c, const hlo_value *const *arg,
+                        int narg, hlo_value *out)
 {
     sd_arena *scratch = sd_arena_create();
-    hlo_ev e = {.arena = scratch, .keep = scratch};
+    hlo_ev e = {.more = more, .arena = scratch, .keep = scratch};
     bool *here = sd_arena_array(scratch, bool, n);
     hlo_value *v = sd_arena_array(scratch, hlo_value, n);
     sd_status st;
@@ -241,11 +226,5 @@ static sd_status eval(sd_arena *a, int64_t n, const hlo_comp *c,
 sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
                    int narg, hlo_value *out)
 {
-    return eval(a, 1, c, &arg, narg, out);
-}
-
-sd_status hlo_eval_all(sd_arena *a, const hlo_comp *c,
-                       const hlo_value *const *arg, int narg, hlo_value *out)
-{
-    return eval(a, hlo_participants(c->module), c, arg, narg, out);
+    return hlo_eval_more(NULL, a, 1, c, &arg, narg, out);
 }

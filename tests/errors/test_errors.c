@@ -16,6 +16,7 @@
  *   test_errors --print FOLDER ...  also what each case says */
 #include "compile.h"
 #include "frontend.h"
+#include "ref.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ static sd_status evaluate(sd_arena *a, const hlo_module *m)
 {
     hlo_value out;
 
-    return hlo_eval(a, m->entry, NULL, 0, &out);
+    return ref_eval(a, m->entry, NULL, 0, &out);
 }
 
 static sd_status evaluate_all(sd_arena *a, const hlo_module *m)
@@ -92,7 +93,7 @@ static sd_status evaluate_all(sd_arena *a, const hlo_module *m)
     int64_t n = hlo_participants(m);
     const hlo_value **none = sd_arena_array(a, const hlo_value *, n);
 
-    return hlo_eval_all(a, m->entry, none, 0, sd_arena_array(a, hlo_value, n));
+    return ref_eval_all(a, m->entry, none, 0, sd_arena_array(a, hlo_value, n));
 }
 
 static sd_status compile(const test_case *c)

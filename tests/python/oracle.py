@@ -1,5 +1,5 @@
 """The reference evaluator from Python: programs as JAX sends them, or as text,
-computed by hlo_eval alone.  No device, no plugin: a library of the tests."""
+computed by tools/ref alone.  No device, no plugin: a library of the tests."""
 import ctypes
 import os
 import re

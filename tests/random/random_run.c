@@ -5,6 +5,7 @@
 #include "guarded.h"
 #include "passes.h"
 #include "plan.h"
+#include "ref.h"
 #include "target.h"
 
 #include <math.h>
@@ -274,7 +275,7 @@ static sd_status evaluate(run *r, bool *small)
         r->arg[i] = hlo_value_make(r->a, s);
         random_fill(&r->arg[i], m->entry->param[i]->name, i);
     }
-    st = hlo_eval(r->a, m->entry, r->arg, r->narg, &r->want);
+    st = ref_eval(r->a, m->entry, r->arg, r->narg, &r->want);
     if (st && r->p->hostile) { /* an endless loop, say: not for a device */
         *small = false;
         sd_status_free(st);

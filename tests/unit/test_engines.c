@@ -21,6 +21,7 @@
 
 #include "engine_programs.h"
 #include "hlo_written.h"
+#include "ref.h"
 
 static const char *engine, *like;
 static uint64_t first_drawn = 1;
@@ -300,11 +301,11 @@ static int one_program(sd_arena *a, world *w, const engine_program *p,
     }
     if (!(t = compile(a, p, w, &dev, found)))
         return -1;
-    check(hlo_eval(a, m->entry, arg, narg, &want), text);
+    check(ref_eval(a, m->entry, arg, narg, &want), text);
     got = run(a, w, t, arg, narg, want.shape);
     for (int i = p->unsigned_from; i < narg; i++)
         take_signs(&arg[i]);
-    check(hlo_eval(a, m->entry, arg, narg, &sizes), text);
+    check(ref_eval(a, m->entry, arg, narg, &sizes), text);
     bad = compare(p, &got, &want, &sizes);
     thunk_program_release(t);
     return bad == 0;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "hlo_written.h"
+#include "ref.h"
 
 static const char *every_op_file;
 
@@ -595,7 +596,7 @@ static void evaluator_knows(void **state)
             a,
             sd_arena_fmt(a, "%.*s ROOT both = (%s, %s) tuple(got, want) }",
                          (int)(mark - facts[i]), facts[i], mark + 1, mark + 1));
-        sd_status st = hlo_eval(a, m->entry, NULL, 0, &v);
+        sd_status st = ref_eval(a, m->entry, NULL, 0, &v);
 
         if (st)
             fail_msg("%s\n%s", st->message, facts[i]);
@@ -634,7 +635,7 @@ static void evaluator_refuses(void **state)
         sd_arena *a = sd_arena_create();
         hlo_module *m = parse_text(a, of[i][0]);
         hlo_value v;
-        sd_status st = hlo_eval(a, m->entry, NULL, 0, &v);
+        sd_status st = ref_eval(a, m->entry, NULL, 0, &v);
 
         assert_non_null(st);
         assert_non_null(strstr(st->message, of[i][1]));

@@ -17,6 +17,7 @@
  *   test_passes --time FILE       the pipeline's time on a module
  *   test_passes --print FILE      what the pipeline gives */
 #include "passes.h"
+#include "ref.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -139,7 +140,7 @@ static bool compare(const test_case *t, const hlo_value *x, const hlo_value *y)
 static bool eval(sd_arena *a, const test_case *t, hlo_module *m,
                  const hlo_value *arg, hlo_value *out, const char *when)
 {
-    return ok(t, when, hlo_eval(a, m->entry, arg, m->entry->nparam, out));
+    return ok(t, when, ref_eval(a, m->entry, arg, m->entry->nparam, out));
 }
 
 /* ---- one case ---- */

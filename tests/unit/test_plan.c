@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "plan_made.h"
+#include "ref.h"
 
 /* ---- expressions ---- */
 
@@ -188,7 +189,7 @@ static void run_program(const char *name, const device_desc *dev, int n,
         fill(arg[i].shape, arg[i].data);
         in[i] = arg[i].data;
     }
-    want_success(hlo_eval(a, c, arg, c->nparam, &want));
+    want_success(ref_eval(a, c, arg, c->nparam, &want));
     for (int k = 0; k < 2 * n; k++) {
         plan *p = make(a, name, &dev[k / 2]);
         void **out = sd_arena_array(a, void *, p->program->noutput + 1);

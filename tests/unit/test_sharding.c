@@ -2,6 +2,7 @@
  * (`convert`): lines of "participants;rank;text" from stdin, for a test that
  * asks another library the same. */
 #include "hlo_sharding.h"
+#include "ref.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -275,7 +276,7 @@ static sd_status sum_in_branch(sd_arena *a, const char *groups, hlo_value *out)
         v[p] = hlo_value_make(a, m->entry->param[0]->shape);
         memcpy(v[p].data, x[p], sizeof x[p]);
     }
-    return hlo_eval_all(a, m->entry, arg, 1, out);
+    return ref_eval_all(a, m->entry, arg, 1, out);
 }
 
 /* Participant 1 alone takes the branch: a group of its own is whole there. */

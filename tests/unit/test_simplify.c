@@ -8,6 +8,7 @@
  * their neighbours, what rounds to them, the ends, infinities, zeros, NaNs.
  * A NaN is a NaN: what is in it is not held. */
 #include "passes.h"
+#include "ref.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -152,7 +153,7 @@ static hlo_value evaluated(const program *p)
 {
     hlo_value arg = {p->x->shape, p->v.at, NULL}, out;
 
-    assert_null(hlo_eval(p->a, p->m->entry, &arg, 1, &out));
+    assert_null(ref_eval(p->a, p->m->entry, &arg, 1, &out));
     return out;
 }
 

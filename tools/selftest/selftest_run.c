@@ -3,6 +3,7 @@
 #include "selftest.h"
 
 #include "random.h"
+#include "ref.h"
 
 #include <stdlib.h>
 
@@ -100,7 +101,7 @@ static sd_status evaluate(run *r)
         r->arg[i] = hlo_value_make(r->a, p->shape);
         r->p->fill(&r->arg[i], p->name, i);
     }
-    st = hlo_eval(r->a, m->entry, r->arg, r->narg, &r->want);
+    st = ref_eval(r->a, m->entry, r->arg, r->narg, &r->want);
     r->nout = r->want.elem ? r->want.shape->nelem : 1;
     return sd_note(st, "evaluator");
 }

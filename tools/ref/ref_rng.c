@@ -2,7 +2,7 @@
  * al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011) and
  * Philox-4x32 with 10 rounds of the same paper.  The default is Philox, as on
  * XLA's CPU and GPU. */
-#include "hlo_eval.h"
+#include "ref_priv.h"
 
 #include <math.h>
 
@@ -217,8 +217,8 @@ static sd_status eval_distribution(hlo_ev *e, const hlo_inst *in,
     return NULL;
 }
 
-sd_status hlo_eval_rng(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                       hlo_value *out)
+sd_status ref_rng(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                  hlo_value *out)
 {
     uint64_t state[3] = {0}, counter[2];
     int64_t n = arg[0].shape->rank ? arg[0].shape->dim[0] : 0;

@@ -1,8 +1,8 @@
 /* What participants do together, on dense arrays: collectives, and the
  * borders of manual computations, which stand in programs that are not cut
  * yet. */
-#include "hlo_eval.h"
 #include "hlo_sharding.h"
+#include "ref_priv.h"
 
 /* ---- parts ---- */
 
@@ -159,7 +159,7 @@ static sd_status permute(const hlo_inst *in, const hlo_gang *g,
     return NULL;
 }
 
-sd_status hlo_eval_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
+sd_status ref_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 {
     hlo_collective c = hlo_explicit_groups(e->arena, in);
     meeting t = {
@@ -273,7 +273,7 @@ static sd_status cross(hlo_ev *e, const hlo_inst *in, const hlo_gang *g, int i,
             if (!sd_shape_is_array(part->shape) ||
                 whole->shape->rank != part->shape->rank ||
                 !part_of(t, whole->shape, part->shape, q, start))
-                return hlo_misfit(in);
+                return ref_misfit(in);
             move_part(whole, part, start, t->enter);
         }
     }
@@ -297,7 +297,7 @@ static sd_status border(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
     for (int i = 0; i < in->narg; i++)
         rank[i] = SD_MAX_RANK;
     if (!text || !axes)
-        return hlo_misfit(in);
+        return ref_misfit(in);
     if ((!m->mesh && (st = hlo_meshes_read(m))) ||
         (st = hlo_shardings_read(m, text, in->narg, rank, s)))
         return st;
@@ -330,7 +330,7 @@ static sd_status send_rows(const hlo_inst *in, const hlo_gang *g, int64_t from,
 
     if (at < 0 || n < 0 || put < 0 || n > x[0].shape->dim[0] - at ||
         n > g->out[to].shape->dim[0] - put)
-        return hlo_misfit(in);
+        return ref_misfit(in);
     copy_part(&x[0], at, &g->out[to], put, 0, n);
     return NULL;
 }
@@ -345,12 +345,12 @@ static sd_status ragged(const hlo_inst *in, const hlo_gang *g)
     if (!hlo_config_groups(in->parent->module, in->u.custom, &c) ||
         in->narg != 6 || !sd_shape_equal(in->shape, in->arg[1]->shape) ||
         !in->shape->rank)
-        return hlo_misfit(in);
+        return ref_misfit(in);
     for (int i = 2; i < 6; i++)
         if (in->arg[i]->shape->rank != 1 ||
             in->arg[i]->shape->dim[0] != in->arg[2]->shape->dim[0] ||
             in->arg[i]->shape->dim[0] % c.group_size)
-            return hlo_misfit(in);
+            return ref_misfit(in);
     pieces = in->arg[2]->shape->dim[0] / c.group_size;
     for (int64_t q = 0; q < c.ngroup; q++) {
         const int64_t *who = c.groups + q * c.group_size;
@@ -369,7 +369,7 @@ static sd_status ragged(const hlo_inst *in, const hlo_gang *g)
     return NULL;
 }
 
-bool hlo_is_joint(const hlo_inst *in)
+bool ref_is_joint(const hlo_inst *in)
 {
     static const char *const joint[] = {"xla.sdy.GlobalToLocalShape",
                                         "xla.sdy.LocalToGlobalShape",
@@ -381,7 +381,7 @@ bool hlo_is_joint(const hlo_inst *in)
     return false;
 }
 
-sd_status hlo_eval_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
+sd_status ref_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 {
     return strcmp(in->u.custom->target, HLO_RAGGED_TARGET) == 0
                ? ragged(in, g)

@@ -1,8 +1,8 @@
 /* Evaluating contractions, Fourier transforms and norms, each by its
  * definition, in long double. */
-#include "hlo_eval.h"
 #include "hlo_fft.h"
 #include "hlo_scalar.h"
+#include "ref_priv.h"
 
 #include <math.h>
 
@@ -94,15 +94,15 @@ static sd_status by_algorithm(hlo_ev *e, const hlo_inst *in,
     if (a->sum != HLO_AS_IS)
         total = hlo_value_make(
             e->arena, sd_shape_with(e->arena, out->shape, (sd_dtype)a->sum));
-    if ((st = hlo_eval_dot(e, &plain, x, &total)))
+    if ((st = ref_dot(e, &plain, x, &total)))
         return st;
     if (a->sum != HLO_AS_IS)
         round_to(&total, false, out);
     return NULL;
 }
 
-sd_status hlo_eval_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                       hlo_value *out)
+sd_status ref_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                  hlo_value *out)
 {
     const hlo_dot *d = in->u.dot;
     const sd_shape *l = arg[0].shape, *r = arg[1].shape;
@@ -214,8 +214,8 @@ static void conv_one(const hlo_conv *c, const hlo_value *arg, const int64_t *ix,
     } while (hlo_step(c->nspatial, size, w));
 }
 
-sd_status hlo_eval_conv(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                        hlo_value *out)
+sd_status ref_conv(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                   hlo_value *out)
 {
     int64_t ix[SD_MAX_RANK] = {0}, xs[SD_MAX_RANK], ks[SD_MAX_RANK], i = 0;
 
@@ -287,8 +287,8 @@ static hlo_wide mirrored(const hlo_value *x, const int64_t *full, int n,
     return flip ? conjl(v) : v;
 }
 
-sd_status hlo_eval_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                       hlo_value *out)
+sd_status ref_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                  hlo_value *out)
 {
     hlo_fft_type type = in->u.fft.type;
     bool inverse = type == HLO_FFT_IFFT || type == HLO_FFT_IRFFT;
@@ -424,8 +424,8 @@ static void norm_grad(hlo_ev *e, const channel *c, const hlo_inst *in,
     }
 }
 
-sd_status hlo_eval_norm(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                        hlo_value *out)
+sd_status ref_norm(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                   hlo_value *out)
 {
     const sd_shape *s = arg[0].shape;
     int64_t stride[SD_MAX_RANK], f = in->u.norm.feature;
@@ -503,8 +503,8 @@ static void fft_out(const fft_call *l, int64_t k, hlo_wide v, hlo_value *out)
 }
 
 /* The table is not asked. */
-sd_status hlo_eval_fft_lines(hlo_ev *e, const hlo_inst *in,
-                             const hlo_value *arg, hlo_value *out)
+sd_status ref_fft_lines(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out)
 {
     fft_call l = {0};
     const hlo_fft_lines *f = &l.f;
@@ -513,7 +513,7 @@ sd_status hlo_eval_fft_lines(hlo_ev *e, const hlo_inst *in,
     bool inverse;
 
     if (!hlo_fft_read(in, &l.f, &p))
-        return hlo_misfit(in);
+        return ref_misfit(in);
     nline = f->outer * f->moved * f->inner;
     inverse = f->type == HLO_FFT_IFFT || f->type == HLO_FFT_IRFFT;
     out_n = f->type == HLO_FFT_RFFT ? f->n / 2 + 1 : f->n;

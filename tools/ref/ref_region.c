@@ -2,7 +2,7 @@
  * order, windows, scans, map, sort.  Sums and products of floats are kept
  * wide and rounded once, so that a device may add in any order and still be
  * near. */
-#include "hlo_eval.h"
+#include "ref_priv.h"
 
 /* ---- a running reduction of n values at once ---- */
 
@@ -92,8 +92,8 @@ static void reducer_put(const reducer *r, hlo_value *out, int64_t i)
 
 /* ---- reduce ---- */
 
-sd_status hlo_eval_reduce(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
+sd_status ref_reduce(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                     hlo_value *out)
 {
     int n = in->narg / 2, rank = 0, nred = 0;
     const sd_shape *s = arg[0].shape;
@@ -264,8 +264,8 @@ static sd_status select_and_scatter(hlo_ev *e, const hlo_inst *in,
     return NULL;
 }
 
-sd_status hlo_eval_window(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
+sd_status ref_window(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                     hlo_value *out)
 {
     return in->op == HLO_REDUCE_WINDOW ? reduce_window(e, in, arg, out)
                                        : select_and_scatter(e, in, arg, out);
@@ -284,8 +284,8 @@ static int64_t line_start(const sd_shape *s, int64_t d, int64_t k,
     return k / stride[d] * stride[d] * s->dim[d] + k % stride[d];
 }
 
-sd_status hlo_eval_scan(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                        hlo_value *out)
+sd_status ref_scan(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                   hlo_value *out)
 {
     int n = in->narg / 2;
     const sd_shape *s = arg[0].shape;
@@ -315,8 +315,8 @@ sd_status hlo_eval_scan(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     return NULL;
 }
 
-sd_status hlo_eval_map(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                       hlo_value *out)
+sd_status ref_map(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                  hlo_value *out)
 {
     const void **x = sd_arena_array(e->arena, const void *, in->narg);
     int64_t n = sd_shape_count(out->shape);
@@ -421,7 +421,7 @@ static void put_top(const sorter *s, const int64_t *at, int64_t d, int64_t k,
     }
 }
 
-sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
+sd_status ref_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
                          const hlo_value *x, int64_t d, hlo_value *out)
 {
     const sd_shape *s = x->shape;
@@ -450,10 +450,10 @@ sd_status hlo_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
     return NULL;
 }
 
-sd_status hlo_eval_sort(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                        hlo_value *out)
+sd_status ref_sort(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                   hlo_value *out)
 {
     if (in->op == HLO_TOPK)
-        return hlo_sort_lines(e, NULL, 1, arg, arg[0].shape->rank - 1, out);
-    return hlo_sort_lines(e, in->comp[0], in->narg, arg, in->dims.at[0], out);
+        return ref_sort_lines(e, NULL, 1, arg, arg[0].shape->rank - 1, out);
+    return ref_sort_lines(e, in->comp[0], in->narg, arg, in->dims.at[0], out);
 }

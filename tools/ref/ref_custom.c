@@ -1,11 +1,11 @@
 /* Evaluating custom-calls: those that JAX sends to a platform without rules of
  * its own, and what is an identity on one device.  Others are refused by
  * name. */
-#include "hlo_eval.h"
 #include "hlo_linalg.h"
 #include "hlo_sharding.h"
+#include "ref_priv.h"
 
-sd_status hlo_misfit(const hlo_inst *in)
+sd_status ref_misfit(const hlo_inst *in)
 {
     hlo_module *m = in->parent->module;
 
@@ -24,12 +24,12 @@ static sd_status eval_same(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
     (void)e;
     if (in->narg != n)
-        return hlo_misfit(in);
+        return ref_misfit(in);
     for (int i = 0; i < n; i++) {
         hlo_value *to = hlo_result_at(out, i);
 
         if (!sd_shape_equal(to->shape, arg[i].shape))
-            return hlo_misfit(in);
+            return ref_misfit(in);
         *to = arg[i];
     }
     return NULL;
@@ -69,13 +69,13 @@ static sd_status eval_approx_topk(hlo_ev *e, const hlo_inst *in,
         in->comp[0]->nparam != 2 * n || out->shape->dtype != SD_TUPLE ||
         out->shape->nelem != n ||
         !hlo_custom_int(in->u.custom, "reduction_dim", &d))
-        return hlo_misfit(in);
+        return ref_misfit(in);
     for (int i = 0; i < n; i++)
         if (!sd_shape_same_dims(arg[i].shape, arg[0].shape) ||
             out->elem[i].shape->dtype != arg[i].shape->dtype ||
             !is_cut(arg[i].shape, out->elem[i].shape, d))
-            return hlo_misfit(in);
-    return hlo_sort_lines(e, in->comp[0], n, arg, d, out);
+            return ref_misfit(in);
+    return ref_sort_lines(e, in->comp[0], n, arg, d, out);
 }
 
 static sd_status eval_topk(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
@@ -90,8 +90,8 @@ static sd_status eval_topk(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         out->elem[0].shape->dtype != arg[0].shape->dtype ||
         out->elem[1].shape->dtype != SD_S32 ||
         (config && strstr(config, "largest = false")))
-        return hlo_misfit(in);
-    return hlo_sort_lines(e, NULL, 1, arg, d, out);
+        return ref_misfit(in);
+    return ref_sort_lines(e, NULL, 1, arg, d, out);
 }
 
 /* ---- functions under another name ---- */
@@ -101,7 +101,7 @@ static sd_status apply(hlo_op op, const hlo_inst *in, const hlo_value *arg,
 {
     if (in->narg != 1 || !sd_shape_equal(in->shape, arg[0].shape) ||
         !sd_is_float(in->shape->dtype))
-        return hlo_misfit(in);
+        return ref_misfit(in);
     for (int64_t i = 0; i < sd_shape_count(in->shape); i++)
         hlo_scalar_op(op, in->shape->dtype, hlo_at_elem(&arg[0], i), NULL,
                       hlo_at_elem(out, i));
@@ -130,8 +130,8 @@ static const struct {
     {"LayoutConstraint", eval_same},
     {"MoveToDevice", eval_same},
     {"MoveToHost", eval_same},
-    {"ProductOfElementaryHouseholderReflectors", hlo_eval_householder},
-    {"Qr", hlo_eval_qr},
+    {"ProductOfElementaryHouseholderReflectors", ref_householder},
+    {"Qr", ref_qr},
     {"SPMDFullToShardShape", eval_same},
     {"SPMDShardToFullShape", eval_same},
     {"Sharding", eval_same},
@@ -142,9 +142,9 @@ static const struct {
     {"mhlo.tan", eval_tan},
     {"mhlo.topk", eval_topk},
     {"shape_assertion", eval_nothing},
-    {HLO_CALL_ATTEND, hlo_eval_attend},
-    {HLO_CALL_ATTEND_GRADIENT, hlo_eval_attend},
-    {HLO_CALL_FFT, hlo_eval_fft_lines},
+    {HLO_CALL_ATTEND, ref_attend},
+    {HLO_CALL_ATTEND_GRADIENT, ref_attend},
+    {HLO_CALL_FFT, ref_fft_lines},
     {HLO_GROUP_TARGET, eval_same},
     {"xla.sdy.FuncResultSharding", eval_same},
     {"xla.sdy.GlobalToLocalShape", eval_same},
@@ -153,11 +153,11 @@ static const struct {
     {"xla.sdy.ShardingGroup", eval_nothing},
 };
 
-sd_status hlo_eval_custom(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
+sd_status ref_custom(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                     hlo_value *out)
 {
     if (hlo_is_linalg_name(in->u.custom->target))
-        return hlo_eval_linalg_call(e, in, arg, out);
+        return ref_linalg_call(e, in, arg, out);
     for (size_t i = 0; i < SD_COUNTOF(targets); i++)
         if (strcmp(in->u.custom->target, targets[i].name) == 0)
             return targets[i].fn(e, in, arg, out);

@@ -2,7 +2,7 @@
  * matrices and singular values; QR steps with explicit shifts for the others,
  * real ones with the two shifts of a block at once, so that all stays real.
  * Golub and Van Loan, "Matrix Computations", chapters 7 and 8. */
-#include "hlo_eval_la.h"
+#include "ref_la.h"
 
 #include <float.h>
 #include <math.h>
@@ -99,16 +99,16 @@ static void order(long double *w, int64_t n, long double sign, hlo_wide *u,
         t = w[i];
         w[i] = w[best];
         w[best] = t;
-        hlo_la_swap(u + i, u + best, rows, n);
+        ref_la_swap(u + i, u + best, rows, n);
         if (v)
-            hlo_la_swap(v + i, v + best, n, n);
+            ref_la_swap(v + i, v + best, n, n);
     }
 }
 
-void hlo_la_eigh(hlo_la *l)
+void ref_la_eigh(ref_la *l)
 {
     int64_t n = l->c->n;
-    hlo_wide *a = hlo_la_hermitian(l, l->c->attr[0]);
+    hlo_wide *a = ref_la_hermitian(l, l->c->attr[0]);
     hlo_wide *v = identity(l->a, n);
     long double *w = sd_arena_array(l->a, long double, n + 1);
 
@@ -209,7 +209,7 @@ static void svd_tall(hlo_wide *a, int64_t m, int64_t n, int64_t more,
     }
 }
 
-void hlo_la_svd(hlo_la *l)
+void ref_la_svd(ref_la *l)
 {
     int64_t m = l->c->m, n = l->c->n, k = SD_MIN(m, n);
     bool wide = m < n, full = l->c->attr[0];
@@ -258,10 +258,10 @@ static void reflect_both(schur *s, const hlo_wide *v, int64_t size,
 {
     int64_t n = s->n;
 
-    hlo_la_apply_left(v, 1, conjl(tau), s->h + at * n, size, n, n);
-    hlo_la_apply_right(v, 1, tau, s->h + at, n, size, n);
+    ref_la_apply_left(v, 1, conjl(tau), s->h + at * n, size, n, n);
+    ref_la_apply_right(v, 1, tau, s->h + at, n, size, n);
     if (s->z)
-        hlo_la_apply_right(v, 1, tau, s->z + at, n, size, n);
+        ref_la_apply_right(v, 1, tau, s->z + at, n, size, n);
 }
 
 static void to_hessenberg(schur *s)
@@ -274,7 +274,7 @@ static void to_hessenberg(schur *s)
 
         for (int64_t i = j + 1; i < n; i++)
             v[i - j - 1] = s->h[i * n + j];
-        tau = hlo_la_reflect(v, n - j - 1, 1);
+        tau = ref_la_reflect(v, n - j - 1, 1);
         reflect_both(s, v, n - j - 1, tau, j + 1);
         for (int64_t i = j + 2; i < n; i++)
             s->h[i * n + j] = 0;
@@ -312,7 +312,7 @@ static void step(schur *s, int64_t lo, int64_t hi, hlo_wide sum,
 
     size = first_column(s, lo, hi, sum, product, v);
     for (int64_t k = lo; k < hi; k++) {
-        hlo_wide tau = hlo_la_reflect(v, size, 1);
+        hlo_wide tau = ref_la_reflect(v, size, 1);
 
         reflect_both(s, v, size, tau, k);
         for (int64_t i = k + 1; k > lo && i < k + size; i++)
@@ -337,7 +337,7 @@ static void take_shifts(const schur *s, int64_t hi, int turn, hlo_wide *sum,
 {
     int64_t n = s->n;
     const hlo_wide *h = s->h + (hi - 1) * n + hi - 1;
-    long double odd = hlo_la_size(h[n]);
+    long double odd = ref_la_size(h[n]);
 
     if (s->real) {
         *sum = h[0] + h[n + 1];
@@ -393,9 +393,9 @@ static bool is_small(const schur *s, int64_t i)
 {
     int64_t n = s->n;
     long double by =
-        hlo_la_size(s->h[i * n + i]) + hlo_la_size(s->h[(i - 1) * n + i - 1]);
+        ref_la_size(s->h[i * n + i]) + ref_la_size(s->h[(i - 1) * n + i - 1]);
 
-    return hlo_la_size(s->h[i * n + i - 1]) <=
+    return ref_la_size(s->h[i * n + i - 1]) <=
            LDBL_EPSILON * (by > 0 ? by : LDBL_MIN / LDBL_EPSILON);
 }
 
@@ -429,7 +429,7 @@ static bool to_schur(schur *s)
     return true;
 }
 
-static schur schur_of(hlo_la *l, bool vectors)
+static schur schur_of(ref_la *l, bool vectors)
 {
     int64_t n = l->c->n;
     schur s = {l->a, n, sd_arena_array(l->a, hlo_wide, n * n + 1),
@@ -440,7 +440,7 @@ static schur schur_of(hlo_la *l, bool vectors)
     return s;
 }
 
-void hlo_la_schur(hlo_la *l)
+void ref_la_schur(ref_la *l)
 {
     size_t bytes = sizeof(hlo_wide) * (size_t)(l->c->n * l->c->n);
     schur s = schur_of(l, l->c->attr[0]);
@@ -507,7 +507,7 @@ static void triangle_vector(const schur *s, int64_t j, bool right, hlo_wide *x)
     long double least = 0;
 
     for (int64_t i = 0; i < n * n; i++)
-        least = fmaxl(least, hlo_la_size(t[i]));
+        least = fmaxl(least, ref_la_size(t[i]));
     least = fmaxl(least * LDBL_EPSILON, LDBL_MIN);
     for (int64_t i = 0; i < n; i++)
         x[i] = i == j;
@@ -521,7 +521,7 @@ static void triangle_vector(const schur *s, int64_t j, bool right, hlo_wide *x)
             if (right ? c > i && c <= j : c >= j && c < i)
                 sum += right ? t[i * n + c] * x[c] : conjl(t[c * n + i]) * x[c];
         by = t[i * n + i] - t[j * n + j];
-        if (hlo_la_size(by) < least)
+        if (ref_la_size(by) < least)
             by = least;
         x[i] = -sum / (right ? by : conjl(by));
     }
@@ -552,7 +552,7 @@ static void vectors_of(const schur *s, bool right, hlo_wide *v)
     }
 }
 
-void hlo_la_eig(hlo_la *l)
+void ref_la_eig(ref_la *l)
 {
     int64_t n = l->c->n;
     int at = 1;

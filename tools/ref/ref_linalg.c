@@ -1,26 +1,26 @@
 /* Evaluating the operations and calls of linear algebra, matrix by matrix. */
-#include "hlo_eval_la.h"
+#include "ref_la.h"
 
 #include <math.h>
 
 /* ---- calls ---- */
 
-static void (*const call_table[HLO_LA_COUNT])(hlo_la *) = {
-    [HLO_LA_EIGH] = hlo_la_eigh,
-    [HLO_LA_SVD] = hlo_la_svd,
-    [HLO_LA_EIG] = hlo_la_eig,
-    [HLO_LA_SCHUR] = hlo_la_schur,
-    [HLO_LA_HESSENBERG] = hlo_la_hessenberg,
-    [HLO_LA_TRIDIAGONAL] = hlo_la_tridiagonal,
-    [HLO_LA_TRIDIAGONAL_SOLVE] = hlo_la_tridiagonal_solve,
-    [HLO_LA_GEQP3] = hlo_la_geqp3,
-    [HLO_LA_LU] = hlo_la_lu,
-    [HLO_LA_QR] = hlo_la_qr,
-    [HLO_LA_HOUSEHOLDER_PRODUCT] = hlo_la_householder,
-    [HLO_LA_ORMQR] = hlo_la_ormqr,
-    [HLO_LA_CHOLESKY] = hlo_la_call_cholesky,
-    [HLO_LA_TRIANGULAR_SOLVE] = hlo_la_triangular_solve,
-    [HLO_LA_SPSOLVE] = hlo_la_spsolve,
+static void (*const call_table[HLO_LA_COUNT])(ref_la *) = {
+    [HLO_LA_EIGH] = ref_la_eigh,
+    [HLO_LA_SVD] = ref_la_svd,
+    [HLO_LA_EIG] = ref_la_eig,
+    [HLO_LA_SCHUR] = ref_la_schur,
+    [HLO_LA_HESSENBERG] = ref_la_hessenberg,
+    [HLO_LA_TRIDIAGONAL] = ref_la_tridiagonal,
+    [HLO_LA_TRIDIAGONAL_SOLVE] = ref_la_tridiagonal_solve,
+    [HLO_LA_GEQP3] = ref_la_geqp3,
+    [HLO_LA_LU] = ref_la_lu,
+    [HLO_LA_QR] = ref_la_qr,
+    [HLO_LA_HOUSEHOLDER_PRODUCT] = ref_la_householder,
+    [HLO_LA_ORMQR] = ref_la_ormqr,
+    [HLO_LA_CHOLESKY] = ref_la_call_cholesky,
+    [HLO_LA_TRIANGULAR_SOLVE] = ref_la_triangular_solve,
+    [HLO_LA_SPSOLVE] = ref_la_spsolve,
 };
 
 static bool is_index(sd_dtype t)
@@ -68,7 +68,7 @@ static void eval_matrix(const hlo_linalg *c, int64_t at, const hlo_value *arg,
 {
     sd_arena *a = sd_arena_create();
     int nout = sd_shape_nresult(out->shape);
-    hlo_la l = {.c = c, .a = a};
+    ref_la l = {.c = c, .a = a};
     int64_t n;
     bool finite = true;
 
@@ -100,14 +100,14 @@ static sd_status eval_read(const hlo_linalg *c, int narg, const hlo_value *arg,
     return NULL;
 }
 
-sd_status hlo_eval_linalg_call(hlo_ev *e, const hlo_inst *in,
-                               const hlo_value *arg, hlo_value *out)
+sd_status ref_linalg_call(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                          hlo_value *out)
 {
     hlo_linalg c;
 
     (void)e;
     return hlo_linalg_read(in, &c) ? eval_read(&c, in->narg, arg, out)
-                                   : hlo_misfit(in);
+                                   : ref_misfit(in);
 }
 
 /* ---- what is a call by another name ---- */
@@ -136,8 +136,8 @@ static void spread_nan(const hlo_linalg *c, hlo_value *out)
 }
 
 /* cholesky, triangular-solve */
-sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                          hlo_value *out)
+sd_status ref_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                     hlo_value *out)
 {
     bool lower = in->u.linalg.lower;
     hlo_linalg c = {.id = HLO_LA_CHOLESKY, .attr = {lower}};
@@ -164,8 +164,8 @@ sd_status hlo_eval_linalg(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 }
 
 /* custom-call "Qr": matrices to (R above, the vectors below; their factors) */
-sd_status hlo_eval_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                      hlo_value *out)
+sd_status ref_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                 hlo_value *out)
 {
     const sd_shape *s = in->narg == 1 ? arg[0].shape : NULL;
     hlo_linalg c = {.id = HLO_LA_QR};
@@ -177,15 +177,15 @@ sd_status hlo_eval_qr(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
         sd_shape_count(out->elem[1].shape) *
                 SD_MAX(s->dim[s->rank - 2], s->dim[s->rank - 1]) !=
             sd_shape_count(s))
-        return hlo_misfit(in);
+        return ref_misfit(in);
     extents(&c, s);
     return eval_read(&c, 1, arg, out);
 }
 
 /* custom-call "ProductOfElementaryHouseholderReflectors": the first columns of
  * the product of (1 - tau v v^H), as many as the packed matrix has. */
-sd_status hlo_eval_householder(hlo_ev *e, const hlo_inst *in,
-                               const hlo_value *arg, hlo_value *out)
+sd_status ref_householder(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                          hlo_value *out)
 {
     const sd_shape *s = in->narg == 2 ? arg[0].shape : NULL;
     hlo_linalg c = {.id = HLO_LA_HOUSEHOLDER_PRODUCT};
@@ -193,10 +193,10 @@ sd_status hlo_eval_householder(hlo_ev *e, const hlo_inst *in,
     (void)e;
     if (!s || s->rank < 2 || arg[1].shape->rank != s->rank - 1 ||
         !sd_shape_equal(s, out->shape) || s->dtype != arg[1].shape->dtype)
-        return hlo_misfit(in);
+        return ref_misfit(in);
     extents(&c, s);
     c.t = arg[1].shape->dim[s->rank - 2];
     if (c.t > SD_MIN(c.m, c.n) || sd_shape_count(arg[1].shape) != c.batch * c.t)
-        return hlo_misfit(in);
+        return ref_misfit(in);
     return eval_read(&c, 2, arg, out);
 }

@@ -1,6 +1,6 @@
 /* Evaluating factorizations: the textbook's loops, in long double.  What
  * LAPACK packs is packed as it does. */
-#include "hlo_eval_la.h"
+#include "ref_la.h"
 
 #include <math.h>
 
@@ -9,7 +9,7 @@ static long double square(hlo_wide x)
     return creall(x) * creall(x) + cimagl(x) * cimagl(x);
 }
 
-static hlo_wide *copy_of(hlo_la *l, const hlo_wide *x, int64_t n)
+static hlo_wide *copy_of(ref_la *l, const hlo_wide *x, int64_t n)
 {
     hlo_wide *y = sd_arena_array(l->a, hlo_wide, n + 1);
 
@@ -20,7 +20,7 @@ static hlo_wide *copy_of(hlo_la *l, const hlo_wide *x, int64_t n)
 
 /* ---- reflectors ---- */
 
-hlo_wide hlo_la_reflect(hlo_wide *x, int64_t n, int64_t step)
+hlo_wide ref_la_reflect(hlo_wide *x, int64_t n, int64_t step)
 {
     hlo_wide alpha, tau;
     long double below = 0, beta;
@@ -45,7 +45,7 @@ static hlo_wide part_of(const hlo_wide *v, int64_t step, int64_t i)
     return i ? v[i * step] : 1;
 }
 
-void hlo_la_apply_left(const hlo_wide *v, int64_t step, hlo_wide tau,
+void ref_la_apply_left(const hlo_wide *v, int64_t step, hlo_wide tau,
                        hlo_wide *to, int64_t rows, int64_t cols, int64_t ld)
 {
     for (int64_t j = 0; j < cols; j++) {
@@ -58,7 +58,7 @@ void hlo_la_apply_left(const hlo_wide *v, int64_t step, hlo_wide tau,
     }
 }
 
-void hlo_la_apply_right(const hlo_wide *v, int64_t step, hlo_wide tau,
+void ref_la_apply_right(const hlo_wide *v, int64_t step, hlo_wide tau,
                         hlo_wide *to, int64_t rows, int64_t cols, int64_t ld)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -75,13 +75,13 @@ void hlo_la_apply_right(const hlo_wide *v, int64_t step, hlo_wide tau,
 static hlo_wide reduce_column(hlo_wide *a, int64_t m, int64_t n, int64_t from,
                               int64_t j)
 {
-    hlo_wide *v = a + from * n + j, tau = hlo_la_reflect(v, m - from, n);
+    hlo_wide *v = a + from * n + j, tau = ref_la_reflect(v, m - from, n);
 
-    hlo_la_apply_left(v, n, conjl(tau), v + 1, m - from, n - j - 1, n);
+    ref_la_apply_left(v, n, conjl(tau), v + 1, m - from, n - j - 1, n);
     return tau;
 }
 
-void hlo_la_qr(hlo_la *l)
+void ref_la_qr(ref_la *l)
 {
     int64_t m = l->c->m, n = l->c->n;
     hlo_wide *a = l->out[0];
@@ -91,7 +91,7 @@ void hlo_la_qr(hlo_la *l)
         l->out[1][j] = reduce_column(a, m, n, j, j);
 }
 
-void hlo_la_swap(hlo_wide *x, hlo_wide *y, int64_t n, int64_t step)
+void ref_la_swap(hlo_wide *x, hlo_wide *y, int64_t n, int64_t step)
 {
     for (int64_t i = 0; i < n; i++) {
         hlo_wide t = x[i * step];
@@ -121,7 +121,7 @@ static int64_t longest(const hlo_wide *a, int64_t m, int64_t n, int64_t j)
 }
 
 /* Columns whose entry in jpvt is not 0 come first, and stay there. */
-void hlo_la_geqp3(hlo_la *l)
+void ref_la_geqp3(ref_la *l)
 {
     int64_t m = l->c->m, n = l->c->n, fixed = 0;
     hlo_wide *a = l->out[0], *at = l->out[1];
@@ -131,19 +131,19 @@ void hlo_la_geqp3(hlo_la *l)
         at[j] = j + 1;
     for (int64_t j = 0; j < n; j++)
         if (l->in[1][j] != 0) {
-            hlo_la_swap(a + j, a + fixed, m, n);
-            hlo_la_swap(at + j, at + fixed++, 1, 1);
+            ref_la_swap(a + j, a + fixed, m, n);
+            ref_la_swap(at + j, at + fixed++, 1, 1);
         }
     for (int64_t j = 0; j < SD_MIN(m, n); j++) {
         int64_t best = j < fixed ? j : longest(a, m, n, j);
 
-        hlo_la_swap(a + j, a + best, m, n);
-        hlo_la_swap(at + j, at + best, 1, 1);
+        ref_la_swap(a + j, a + best, m, n);
+        ref_la_swap(at + j, at + best, 1, 1);
         l->out[2][j] = reduce_column(a, m, n, j, j);
     }
 }
 
-void hlo_la_householder(hlo_la *l)
+void ref_la_householder(ref_la *l)
 {
     int64_t m = l->c->m, n = l->c->n;
     hlo_wide *q = l->out[0];
@@ -151,11 +151,11 @@ void hlo_la_householder(hlo_la *l)
     for (int64_t i = 0; i < m * n; i++)
         q[i] = i / n == i % n;
     for (int64_t j = l->c->t - 1; j >= 0; j--)
-        hlo_la_apply_left(l->in[0] + j * n + j, n, l->in[1][j], q + j * n,
+        ref_la_apply_left(l->in[0] + j * n + j, n, l->in[1][j], q + j * n,
                           m - j, n, n);
 }
 
-void hlo_la_ormqr(hlo_la *l)
+void ref_la_ormqr(ref_la *l)
 {
     int64_t n = l->c->n, p = l->c->p, q = l->c->q, t = l->c->t;
     bool left = l->c->attr[0], adjoint = l->c->attr[1];
@@ -169,15 +169,15 @@ void hlo_la_ormqr(hlo_la *l)
         hlo_wide tau = adjoint ? conjl(l->in[1][j]) : l->in[1][j];
 
         if (left)
-            hlo_la_apply_left(v, n, tau, c + j * q, p - j, q, q);
+            ref_la_apply_left(v, n, tau, c + j * q, p - j, q, q);
         else
-            hlo_la_apply_right(v, n, tau, c + j, p, q - j, q);
+            ref_la_apply_right(v, n, tau, c + j, p, q - j, q);
     }
 }
 
 /* ---- two-sided reductions ---- */
 
-void hlo_la_hessenberg(hlo_la *l)
+void ref_la_hessenberg(ref_la *l)
 {
     int64_t n = l->c->n;
     hlo_wide *a = l->out[0];
@@ -186,14 +186,14 @@ void hlo_la_hessenberg(hlo_la *l)
     for (int64_t j = 0; j + 1 < n; j++) {
         hlo_wide *v = a + (j + 1) * n + j, tau;
 
-        tau = hlo_la_reflect(v, n - j - 1, n);
-        hlo_la_apply_left(v, n, conjl(tau), v + 1, n - j - 1, n - j - 1, n);
-        hlo_la_apply_right(v, n, tau, a + j + 1, n, n - j - 1, n);
+        tau = ref_la_reflect(v, n - j - 1, n);
+        ref_la_apply_left(v, n, conjl(tau), v + 1, n - j - 1, n - j - 1, n);
+        ref_la_apply_right(v, n, tau, a + j + 1, n, n - j - 1, n);
         l->out[1][j] = tau;
     }
 }
 
-hlo_wide *hlo_la_hermitian(hlo_la *l, bool lower)
+hlo_wide *ref_la_hermitian(ref_la *l, bool lower)
 {
     int64_t n = l->c->n;
     hlo_wide *a = copy_of(l, l->in[0], n * n);
@@ -212,11 +212,11 @@ hlo_wide *hlo_la_hermitian(hlo_la *l, bool lower)
 
 /* A from below; from above it is the same with rows and columns counted from
  * the end: what LAPACK calls U stores v above the diagonal. */
-void hlo_la_tridiagonal(hlo_la *l)
+void ref_la_tridiagonal(ref_la *l)
 {
     int64_t n = l->c->n;
     bool lower = l->c->attr[0];
-    hlo_wide *a = hlo_la_hermitian(l, lower), *x = copy_of(l, a, n),
+    hlo_wide *a = ref_la_hermitian(l, lower), *x = copy_of(l, a, n),
              *out = l->out[0];
 
     memcpy(out, l->in[0], sizeof *out * (size_t)(n * n));
@@ -229,8 +229,8 @@ void hlo_la_tridiagonal(hlo_la *l)
 
         for (int64_t i = 0; i < m; i++)
             x[i] = a[(first + i * step) * n + j];
-        tau = hlo_la_reflect(x, m, 1);
-        hlo_la_apply_left(x, 1, conjl(tau), a + first * n, m, n, step * n);
+        tau = ref_la_reflect(x, m, 1);
+        ref_la_apply_left(x, 1, conjl(tau), a + first * n, m, n, step * n);
         for (int64_t i = 0; i < n; i++) {
             hlo_wide dot = 0;
 
@@ -261,10 +261,10 @@ static bool eliminate(hlo_wide *a, int64_t m, int64_t n, hlo_wide *pivot)
         int64_t best = j;
 
         for (int64_t i = j + 1; i < m; i++)
-            if (hlo_la_size(a[i * n + j]) > hlo_la_size(a[best * n + j]))
+            if (ref_la_size(a[i * n + j]) > ref_la_size(a[best * n + j]))
                 best = i;
         pivot[j] = best;
-        hlo_la_swap(a + j * n, a + best * n, n, 1);
+        ref_la_swap(a + j * n, a + best * n, n, 1);
         if (a[j * n + j] == 0) {
             regular = false;
             continue;
@@ -278,7 +278,7 @@ static bool eliminate(hlo_wide *a, int64_t m, int64_t n, hlo_wide *pivot)
     return regular;
 }
 
-void hlo_la_lu(hlo_la *l)
+void ref_la_lu(ref_la *l)
 {
     int64_t m = l->c->m, n = l->c->n;
 
@@ -287,18 +287,18 @@ void hlo_la_lu(hlo_la *l)
     for (int64_t i = 0; i < m; i++)
         l->out[2][i] = i;
     for (int64_t j = 0; j < SD_MIN(m, n); j++)
-        hlo_la_swap(l->out[2] + j, l->out[2] + (int64_t)creall(l->out[1][j]), 1,
+        ref_la_swap(l->out[2] + j, l->out[2] + (int64_t)creall(l->out[1][j]), 1,
                     1);
 }
 
 /* x of a x = b, both overwritten; b: n x p.  False: a pivot is zero. */
-static bool solve(hlo_la *l, hlo_wide *a, hlo_wide *b, int64_t n, int64_t p)
+static bool solve(ref_la *l, hlo_wide *a, hlo_wide *b, int64_t n, int64_t p)
 {
     hlo_wide *pivot = sd_arena_array(l->a, hlo_wide, n + 1);
     bool regular = eliminate(a, n, n, pivot);
 
     for (int64_t i = 0; i < n; i++)
-        hlo_la_swap(b + i * p, b + (int64_t)creall(pivot[i]) * p, p, 1);
+        ref_la_swap(b + i * p, b + (int64_t)creall(pivot[i]) * p, p, 1);
     for (int64_t c = 0; c < p; c++) {
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < i; j++)
@@ -312,7 +312,7 @@ static bool solve(hlo_la *l, hlo_wide *a, hlo_wide *b, int64_t n, int64_t p)
     return regular;
 }
 
-void hlo_la_tridiagonal_solve(hlo_la *l)
+void ref_la_tridiagonal_solve(ref_la *l)
 {
     int64_t n = l->c->n, p = l->c->p;
     hlo_wide *a = sd_arena_array(l->a, hlo_wide, n * n + 1);
@@ -329,7 +329,7 @@ void hlo_la_tridiagonal_solve(hlo_la *l)
 }
 
 /* Entries of one place add up. */
-void hlo_la_spsolve(hlo_la *l)
+void ref_la_spsolve(ref_la *l)
 {
     int64_t n = l->c->n;
     hlo_wide *a = sd_arena_array(l->a, hlo_wide, n * n + 1);
@@ -376,7 +376,7 @@ static bool cholesky(hlo_wide *a, int64_t n)
     return true;
 }
 
-void hlo_la_call_cholesky(hlo_la *l)
+void ref_la_call_cholesky(ref_la *l)
 {
     int64_t n = l->c->n;
     bool lower = l->c->attr[0], good;
@@ -389,7 +389,7 @@ void hlo_la_call_cholesky(hlo_la *l)
             x[i * n + j] = v;
             x[j * n + i] = conjl(v);
         }
-    a = hlo_la_hermitian(l, lower);
+    a = ref_la_hermitian(l, lower);
     good = cholesky(a, n);
     for (int64_t i = 0; i < n; i++)
         good &= isfinite(creall(a[i * n + i]));
@@ -402,7 +402,7 @@ void hlo_la_call_cholesky(hlo_la *l)
 }
 
 /* Element (i, j) of op(a). */
-static hlo_wide triangle_at(const hlo_la *l, int64_t i, int64_t j)
+static hlo_wide triangle_at(const ref_la *l, int64_t i, int64_t j)
 {
     int64_t n = l->c->n, trans = l->c->attr[3];
     hlo_wide v = l->in[0][trans == HLO_TRANSPOSE_NONE ? i * n + j : j * n + i];
@@ -413,7 +413,7 @@ static hlo_wide triangle_at(const hlo_la *l, int64_t i, int64_t j)
 }
 
 /* op(a) x = b, or x op(a) = b, which is the same with rows for columns. */
-void hlo_la_triangular_solve(hlo_la *l)
+void ref_la_triangular_solve(ref_la *l)
 {
     int64_t n = l->c->n, q = l->c->q;
     bool left = l->c->attr[0];

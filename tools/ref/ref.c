@@ -1,0 +1,145 @@
+/* Which function evaluates what folding does not: see ref.h.  Here: what stands
+ * for other machines, tokens, sizes. */
+#include "ref_priv.h"
+
+/* ---- one participant ---- */
+
+static sd_status one_device(const hlo_inst *in)
+{
+    const hlo_module *m = in->parent->module;
+
+    if (hlo_participants(m) <= 1)
+        return NULL;
+    return sd_error(SD_UNIMPLEMENTED,
+                    "evaluating %s over %d replicas and %d partitions",
+                    hlo_info(in)->name, m->nreplica, m->npartition);
+}
+
+/* Whom we hear of: ourselves, by a pair {0, 0} or by the group {0}; without
+ * groups everybody is one group.  Who is nobody's target has zeros. */
+static bool hears(const hlo_inst *in)
+{
+    const hlo_collective *c = in->u.coll;
+    bool permute = in->op == HLO_COLLECTIVE_PERMUTE;
+
+    if (!permute && (!c || c->ngroup == 0))
+        return true;
+    for (int64_t i = 0; c && i < c->ngroup * c->group_size; i++)
+        if (c->groups[i] == 0)
+            return true;
+    return false;
+}
+
+static sd_status eval_alone(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                            hlo_value *out)
+{
+    sd_status st = one_device(in);
+
+    (void)e;
+    if (st || !hears(in))
+        return st;
+    for (int i = 0; i < in->narg; i++) {
+        hlo_value *to = hlo_result_at(out, i);
+
+        memcpy(to->data, arg[i].data, sd_shape_bytes(to->shape));
+    }
+    return NULL; /* partition-id, replica-id: 0, as it was made */
+}
+
+static sd_status eval_dynamic(hlo_ev *e, const hlo_inst *in,
+                              const hlo_value *arg, hlo_value *out)
+{
+    int64_t d = in->dims.at[0];
+
+    (void)e;
+    if (in->op == HLO_GET_DIMENSION_SIZE) {
+        sd_scalar_of_s64(SD_S32, arg[0].shape->dim[d], out->data);
+        return NULL;
+    }
+    if (sd_scalar_to_s64(SD_S32, arg[1].data) != arg[0].shape->dim[d])
+        return sd_error(SD_UNIMPLEMENTED,
+                        "evaluating a dimension set to %" PRId64 " of %" PRId64
+                        ": sizes known at run time are not done",
+                        sd_scalar_to_s64(SD_S32, arg[1].data),
+                        arg[0].shape->dim[d]);
+    *out = arg[0];
+    return NULL;
+}
+
+static sd_status eval_tokens(hlo_ev *e, const hlo_inst *in,
+                             const hlo_value *arg, hlo_value *out)
+{
+    (void)e;
+    (void)arg;
+    (void)out;
+    return in->op == HLO_AFTER_ALL ? NULL : hlo_unevaluated(in);
+}
+
+/* ---- several ---- */
+
+static sd_status number(const hlo_inst *in, const hlo_gang *g)
+{
+    int64_t np = in->parent->module->npartition;
+
+    for (int64_t p = 0; p < g->n; p++)
+        if (g->here[p])
+            sd_scalar_of_s64(in->shape->dtype,
+                             in->op == HLO_PARTITION_ID ? p % np : p / np,
+                             g->out[p].data);
+    return NULL;
+}
+
+static bool is_together(const hlo_inst *in)
+{
+    return hlo_info(in)->cls == HLO_C_COLLECTIVE || ref_is_joint(in);
+}
+
+static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
+{
+    if (in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID)
+        return number(in, g);
+    if (hlo_info(in)->cls == HLO_C_COLLECTIVE)
+        return ref_join(e, in, g);
+    return ref_joint(e, in, g);
+}
+
+/* ---- the reference ---- */
+
+static const hlo_evaluator reference = {
+    .of_class = {[HLO_C_REDUCE] = ref_reduce,
+                 [HLO_C_WINDOW] = ref_window,
+                 [HLO_C_SCAN] = ref_scan,
+                 [HLO_C_MAP] = ref_map,
+                 [HLO_C_SORT] = ref_sort,
+                 [HLO_C_DOT] = ref_dot,
+                 [HLO_C_CONV] = ref_conv,
+                 [HLO_C_RNG] = ref_rng,
+                 [HLO_C_FFT] = ref_fft,
+                 [HLO_C_LINALG] = ref_linalg,
+                 [HLO_C_NORM] = ref_norm,
+                 [HLO_C_CUSTOM] = ref_custom,
+                 [HLO_C_TOKENS] = eval_tokens,
+                 [HLO_C_DYNAMIC] = eval_dynamic,
+                 [HLO_C_COLLECTIVE] = eval_alone},
+    .is_joint = is_together,
+    .join = together,
+};
+
+sd_status ref_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
+                   int narg, hlo_value *out)
+{
+    return hlo_eval_more(&reference, a, 1, c, &arg, narg, out);
+}
+
+sd_status ref_eval_all(sd_arena *a, const hlo_comp *c,
+                       const hlo_value *const *arg, int narg, hlo_value *out)
+{
+    return hlo_eval_more(&reference, a, hlo_participants(c->module), c, arg,
+                         narg, out);
+}
+
+sd_status ref_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
+                        hlo_value *out)
+{
+    return hlo_eval_inst_more(&reference, a, in, arg, out);
+}

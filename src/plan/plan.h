@@ -177,6 +177,23 @@ typedef struct {
     bool moved;       /* the updates are in the list */
 } plan_runs;
 
+/* GPUs: a scatter of updates of one word, into places of which a group's local
+ * memory holds a bucket.  Place p is in bucket (p >> near) mod (1 << bits), so
+ * that neither neighbours nor the first few of many places are all in one.  The
+ * updates of a batch come by buckets, those of a bucket in their order, in which
+ * its group, of one sub-group, takes them.  Slots: the places of the updates,
+ * u32 (all ones: such an update is left out); the updates; the array, [batches]
+ * [places]; the numbers with which a MOVE put the updates in order (plan_sort.h),
+ * whose digits are buckets. */
+typedef struct {
+    int64_t batches, n, places; /* n: updates of a batch */
+    int bits, near;
+    int64_t pieces;             /* of the numbers */
+    plan_body *body;
+} plan_buckets;
+enum { PLAN_BUCKET_MARKS = 2 }; /* bytes that a position has beside its word */
+int64_t plan_bucket_room(const plan_buckets *b); /* positions of a bucket */
+
 /* GPUs: a kernel may be done by several, one after the other.  Their slots are
  * pieces of its own, or numbers. */
 typedef struct {
@@ -206,7 +223,7 @@ struct plan_cut {
 
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
-               PLAN_CALLING, PLAN_ATTENDING } plan_kernel_class;
+               PLAN_CALLING, PLAN_ATTENDING, PLAN_BUCKETS } plan_kernel_class;
 struct plan_kernel {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
     int number;            /* among the plan's distinct kernels */
@@ -251,6 +268,7 @@ struct plan_kernel {
     plan_attend *attend;   /* a kernel that is attention, by groups */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
     const plan_runs *runs; /* GPUs, or NULL */
+    const plan_buckets *buckets; /* likewise */
     plan_part *part;       /* GPUs: what it is done by instead, if npart > 0 */
     int npart;
     const plan_blocks *blocks; /* how its CONTRACT is done, or NULL: by itself */

@@ -26,7 +26,8 @@ enum {
 
 typedef struct {
     plan_parts *p;
-    int bits, team, each, group, digits; /* digits: of a code */
+    int bits, team, each, group;
+    int digits, from; /* of a code; its lowest bit that counts */
     int64_t pieces;
     size_t numbers, bytes; /* where they lie in the work space */
 } digits;
@@ -53,25 +54,30 @@ static void share_bits(digits *d)
         SD_MIN(d->bits, SD_MAX((bits + d->digits - 1) / d->digits, LEAST_BITS));
 }
 
-/* As many bits as the group's memory has counters for, and as many elements. */
-static bool choose_shape(digits *d)
+/* As many bits as the group's memory has counters for. */
+static void choose_bits(digits *d)
 {
     const device_desc *dev = d->p->dev;
     bool votes = (dev->features & DEVICE_HAS_VOTES) != 0;
-    plan_sort move;
 
     d->team = votes ? dev->subgroup : 1;
     d->group = votes ? 2 * dev->crowd : dev->group;
-    d->bits = MOST_BITS;
     while (d->bits >= LEAST_BITS &&
            (d->group < 1 << d->bits ||
             ((size_t)(d->group / d->team) << d->bits) * sizeof(uint32_t) >
                 dev->local_bytes / 2))
         d->bits--;
-    share_bits(d);
-    d->each = votes ? MOST_EACH_VOTING : MOST_EACH;
+}
+
+/* As many elements as it has room for. */
+static bool choose_shape(digits *d)
+{
+    const device_desc *dev = d->p->dev;
+    plan_sort move;
+
+    d->each = d->team > 1 ? MOST_EACH_VOTING : MOST_EACH;
     for (;; d->each /= 2) {
-        if (d->bits < LEAST_BITS || d->each < LEAST_EACH)
+        if (d->each < LEAST_EACH)
             return false;
         move = shape_of(d, PLAN_SORT_MOVE);
         if (plan_sort_bytes(&move, false) <= dev->local_bytes)
@@ -129,11 +135,12 @@ static void add_source(const digits *d, plan_kernel *k, plan_part_arg *arg,
         plan_part_operands(d->p, k, arg);
     else
         plan_part_buffer(d->p, k, arg, from, k->sort->n);
-    plan_part_slot(k, arg, k->nslot - 1,
-                   (plan_part_arg){.slot = -1,
-                                   .bytes = 8,
-                                   .number = (int64_t)digit * d->bits},
-                   SD_S64, PLAN_READ);
+    plan_part_slot(
+        k, arg, k->nslot - 1,
+        (plan_part_arg){.slot = -1,
+                        .bytes = 8,
+                        .number = d->from + (int64_t)digit * d->bits},
+        SD_S64, PLAN_READ);
 }
 
 static plan_part count_digits(const digits *d, int from, int digit)
@@ -211,9 +218,29 @@ static void add_parts(digits *d)
 
 bool plan_sort_by_digits(plan_parts *p)
 {
-    digits d = {.p = p};
+    digits d = {.p = p, .bits = MOST_BITS};
 
-    if (!p->k->sort->keys || !choose_shape(&d) || !is_quicker(&d))
+    if (!p->k->sort->keys)
+        return false;
+    choose_bits(&d);
+    if (d.bits < LEAST_BITS)
+        return false;
+    share_bits(&d);
+    if (!choose_shape(&d) || !is_quicker(&d))
+        return false;
+    add_parts(&d);
+    return true;
+}
+
+bool plan_sort_by_digit(plan_kernel *k, int bits, int from,
+                        const device_desc *dev)
+{
+    plan_parts p = {.k = k, .dev = dev};
+    digits d = {.p = &p, .bits = bits, .digits = 1, .from = from};
+
+    plan_tile_begin(k, dev);
+    choose_bits(&d);
+    if (d.bits < bits || !choose_shape(&d))
         return false;
     add_parts(&d);
     return true;

@@ -132,6 +132,15 @@ static bool same_runs(const plan_runs *x, const plan_runs *y)
            x->update == y->update && x->last == y->last && x->moved == y->moved;
 }
 
+static bool same_buckets(const plan_buckets *x, const plan_buckets *y)
+{
+    if (!x || !y)
+        return x == y;
+    return x->batches == y->batches && x->n == y->n && x->places == y->places &&
+           x->bits == y->bits && x->near == y->near && x->pieces == y->pieces &&
+           plan_same_body(x->body, y->body);
+}
+
 /* What follows from the nodes, as which axes are N's, is not compared. */
 static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
 {
@@ -198,8 +207,9 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
         x->nnode != y->nnode || x->nslot != y->nslot ||
         x->nstage != y->nstage || x->flops != y->flops ||
         x->bytes != y->bytes || !same_mapping(x, y) || x->beside != y->beside ||
-        !same_runs(x->runs, y->runs) || !same_sort(x->sort, y->sort) ||
-        !same_call(x->call, y->call) || !plan_same_attend(x->attend, y->attend))
+        !same_runs(x->runs, y->runs) || !same_buckets(x->buckets, y->buckets) ||
+        !same_sort(x->sort, y->sort) || !same_call(x->call, y->call) ||
+        !plan_same_attend(x->attend, y->attend))
         return false;
     for (int i = 0; i < x->naxis; i++)
         if (!same_axis(&x->axis[i], &y->axis[i]))

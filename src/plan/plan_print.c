@@ -425,6 +425,16 @@ static void print_sort(sd_buf *b, const plan_sort *s)
     sd_buf_str(b, "\n");
 }
 
+static void print_buckets(sd_buf *b, const plan_buckets *u)
+{
+    sd_buf_fmt(b,
+               "  batches %" PRId64 " of %" PRId64 " updates to %" PRId64
+               " places, %d buckets of %d neighbours (",
+               u->batches, u->n, u->places, 1 << u->bits, 1 << u->near);
+    plan_print_body(b, u->body);
+    sd_buf_str(b, ")\n");
+}
+
 static void print_runs(sd_buf *b, const plan_runs *r)
 {
     sd_buf_fmt(b, "  runs a%d by s%d of %ss%d", r->axis, r->key,
@@ -446,10 +456,10 @@ static void print_call(sd_buf *b, const hlo_call *c)
 static void print_kernel(sd_buf *b, const plan_kernel *k)
 {
     static const char *const cls[] = {
-        [PLAN_LOOP] = "loop",       [PLAN_ROW] = "row",
-        [PLAN_COLUMN] = "column",   [PLAN_SCATTERING] = "scatter",
-        [PLAN_SORTING] = "sort",    [PLAN_CALLING] = "call",
-        [PLAN_ATTENDING] = "attend"};
+        [PLAN_LOOP] = "loop",        [PLAN_ROW] = "row",
+        [PLAN_COLUMN] = "column",    [PLAN_SCATTERING] = "scatter",
+        [PLAN_SORTING] = "sort",     [PLAN_CALLING] = "call",
+        [PLAN_ATTENDING] = "attend", [PLAN_BUCKETS] = "buckets"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(
@@ -473,6 +483,8 @@ static void print_kernel(sd_buf *b, const plan_kernel *k)
         plan_print_attend(b, k);
     if (k->runs)
         print_runs(b, k->runs);
+    if (k->buckets)
+        print_buckets(b, k->buckets);
     plan_for_each_node(x, k)
         print_node(b, x);
 }

@@ -371,12 +371,28 @@ void plan_add_work_slot(plan_kernel *k, int64_t bytes);
 /* plan_scatter.c: as plan_tile, of a GPU's kernel that is a scatter. */
 sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
                             const device_desc *dev);
+/* plan_buckets.c: how many, of batches, n, places and body; false: the updates
+ * are better sorted.  The kernel, of updates of that type; room: positions that a
+ * bucket has in local memory (plan.h). */
+bool plan_choose_buckets(plan_buckets *b, const device_desc *dev);
+plan_kernel *plan_bucket_kernel(const plan_kernel *whole, const char *name,
+                                const plan_buckets *b, sd_dtype type,
+                                const device_desc *dev);
+sd_status plan_verify_buckets(const plan_kernel *k, const device_desc *dev);
+/* A slot of a list in the work space. */
+plan_slot plan_work_slot(sd_dtype t, int64_t n, plan_access access);
 /* plan_fill.c: can each tile of a scatter set its places, and no others? */
 bool plan_tiles_own_places(const plan_kernel *k);
 /* As plan_tile, of a host's kernel that is a scatter; it may get
  * another fusion and kernel, which need no array to begin with. */
 sd_status plan_tile_filled(plan_kernel **k, hlo_inst **fusion,
                            const device_desc *dev);
+/* What plan_tile begins with. */
+void plan_tile_begin(plan_kernel *k, const device_desc *dev);
+/* plan_digits.c: elements in order by `bits` bits of their codes alone, from bit
+ * `from` on.  false: a group has no counters for so many. */
+bool plan_sort_by_digit(plan_kernel *k, int bits, int from,
+                        const device_desc *dev);
 /* plan_parts.c, for plan_tile: false where its rows are short. */
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
 /* Items of a group that sorts n elements. */

@@ -10,7 +10,8 @@
  *
  * The last is done by several kernels: one writes the places, some sort them
  * with the updates' numbers, and the scatter itself.  Updates of one word are
- * sorted themselves, so nobody has to look for them in memory.
+ * sorted themselves, so nobody has to look for them in memory; many are sorted
+ * by buckets of places alone (plan_buckets.c).
  *
  * Where a processor runs the items (no `access` of several elements: Intel's
  * runtime for CPUs), one item takes 2 ns an update, which is quicker than to
@@ -27,6 +28,8 @@ typedef struct {
     int64_t batches, updates;
     sd_dtype type;        /* of a place */
     bool moved;           /* the updates are sorted, not their numbers */
+    int plain; /* the slot that has the updates as the list would, or -1 */
+    plan_buckets *buckets; /* by which they are sorted, or NULL: by places */
     sd_dtype update_type; /* of what is sorted */
     /* offsets in the work space: of the sort's slots (its operands are one or
      * two), of the sorted places and updates */
@@ -77,7 +80,7 @@ static plan_body *less_body(sd_arena *a, sd_dtype type)
     return b;
 }
 
-static plan_slot slot_of(sd_dtype t, int64_t n, plan_access access)
+plan_slot plan_work_slot(sd_dtype t, int64_t n, plan_access access)
 {
     return (plan_slot){.dtype = t,
                        .count = n,
@@ -88,7 +91,7 @@ static plan_slot slot_of(sd_dtype t, int64_t n, plan_access access)
 
 /* Slots: places, their updates if these are moved; places in order, the updates
  * or their numbers. */
-static plan_kernel *sort_kernel(const sorted *s)
+static plan_kernel *sort_kernel(sorted *s)
 {
     sd_arena *a = s->k->arena;
     plan_kernel *k = sd_arena_new(a, plan_kernel);
@@ -121,14 +124,37 @@ static plan_kernel *sort_kernel(const sorted *s)
                        .nslot = nin + 2,
                        .arena = a};
     k->slot = sd_arena_array(a, plan_slot, nin + 2);
-    k->slot[0] = slot_of(s->type, n, PLAN_READ);
+    k->slot[0] = plan_work_slot(s->type, n, PLAN_READ);
     if (s->moved)
-        k->slot[1] = slot_of(s->update_type, n, PLAN_READ);
-    k->slot[nin] = slot_of(s->type, n, PLAN_WRITE);
-    k->slot[nin + 1] = slot_of(s->update_type, n, PLAN_WRITE);
+        k->slot[1] = plan_work_slot(s->update_type, n, PLAN_READ);
+    k->slot[nin] = plan_work_slot(s->type, n, PLAN_WRITE);
+    k->slot[nin + 1] = plan_work_slot(s->update_type, n, PLAN_WRITE);
     k->flops = (double)n;
-    plan_tile(k, s->dev);
+    if (s->buckets &&
+        !plan_sort_by_digit(k, s->buckets->bits, s->buckets->near, s->dev))
+        s->buckets = NULL;
+    if (!s->buckets)
+        plan_tile(k, s->dev);
     return k;
+}
+
+/* Is the last update at a place what stays there? */
+static bool overwrites(const plan_body *b)
+{
+    return b && b->root[0]->kind == PN_PARAM && b->root[0]->out == 1;
+}
+
+/* Are moved updates, `of` a scatter, better in buckets of its places? */
+static void find_buckets(sorted *s, const plan_node *of)
+{
+    plan_buckets b = {.batches = s->batches,
+                      .n = s->updates,
+                      .places = s->whole->slot[of->slot].count / s->batches,
+                      .body = of->body};
+
+    if (s->moved && of->body && !overwrites(of->body) &&
+        of->dtype == s->update_type && plan_choose_buckets(&b, s->dev))
+        s->buckets = sd_arena_copy(s->k->arena, &b, sizeof b);
 }
 
 static size_t slot_bytes(const plan_kernel *k, int i)
@@ -160,7 +186,11 @@ static void add_part(const sorted *s, plan_kernel *k, plan_part_arg *arg)
 /* Slot i of the sort, or a piece of it. */
 static plan_part_arg of_sort(const sorted *s, plan_part_arg a)
 {
-    return a.slot < 0 ? a : in_work(s, s->at[a.slot] + a.at, a.bytes);
+    if (a.slot < 0)
+        return a;
+    if (a.slot == 1 && s->plain >= 0)
+        return (plan_part_arg){.slot = s->plain, .at = a.at, .bytes = a.bytes};
+    return in_work(s, s->at[a.slot] + a.at, a.bytes);
 }
 
 static void add_sort(const sorted *s, plan_kernel *k)
@@ -179,12 +209,6 @@ static void add_sort(const sorted *s, plan_kernel *k)
         add_part(s, k, arg);
 }
 
-/* Is the last update at a place what stays there? */
-static bool overwrites(const plan_body *b)
-{
-    return b && b->root[0]->kind == PN_PARAM && b->root[0]->out == 1;
-}
-
 /* The updates where they lie, by their numbers. */
 static void take_numbers(sorted *s)
 {
@@ -194,8 +218,8 @@ static void take_numbers(sorted *s)
     plan_slot *slot = sd_arena_array(k->arena, plan_slot, n + 2);
 
     memcpy(slot, k->slot, (size_t)n * sizeof *slot);
-    slot[n] = slot_of(s->type, all, PLAN_READ);
-    slot[n + 1] = slot_of(SD_S32, all, PLAN_READ);
+    slot[n] = plan_work_slot(s->type, all, PLAN_READ);
+    slot[n + 1] = plan_work_slot(SD_S32, all, PLAN_READ);
     k->slot = slot;
     k->nslot = n + 2;
     share_updates(k, scatter_of(k));
@@ -227,6 +251,27 @@ static sd_status take_runs(sorted *s, hlo_inst *fusion)
     return NULL;
 }
 
+/* All of a bucket's updates lie side by side, which the numbers of the sort
+ * tell.
+ */
+static void take_buckets(sorted *s, const plan_kernel *sort)
+{
+    const plan_part *move = &sort->part[sort->npart - 1];
+    int slot = scatter_of(s->whole)->slot;
+    plan_kernel *k;
+    plan_part_arg *arg;
+
+    s->buckets->pieces = plan_sort_pieces(move->kernel->sort);
+    k = plan_bucket_kernel(s->whole, s->k->name, s->buckets, s->update_type,
+                           s->dev);
+    arg = sd_arena_array(k->arena, plan_part_arg, k->nslot);
+    arg[0] = in_work(s, s->key, slot_bytes(k, 0));
+    arg[1] = in_work(s, s->update, slot_bytes(k, 1));
+    arg[2] = (plan_part_arg){.slot = slot, .bytes = slot_bytes(k, 2)};
+    arg[3] = move->arg[move->kernel->nslot - 2];
+    add_part(s, k, arg);
+}
+
 /* One list behind the other; the last of the sort's slots is its own work. */
 static void place_work(sorted *s, const plan_kernel *sort)
 {
@@ -235,7 +280,8 @@ static void place_work(sorted *s, const plan_kernel *sort)
 
     for (int i = 0; i < lists; i++) {
         s->at[i] = at;
-        at += plan_whole_lines(slot_bytes(sort, i));
+        if (i != 1 || s->plain < 0)
+            at += plan_whole_lines(slot_bytes(sort, i));
     }
     s->key = s->at[lists - 2];
     s->update = s->at[lists - 1];
@@ -245,28 +291,71 @@ static void place_work(sorted *s, const plan_kernel *sort)
     plan_add_work_slot(s->whole, (int64_t)at);
 }
 
+/* Of a kernel that writes a list in slot `to`: the operand that is that list.
+ */
+static int find_plain(const plan_kernel *k, int to)
+{
+    plan_for_each_node(n, k)
+        if (n->kind == PN_STORE && n->slot == to) {
+            const plan_node *x = n->arg[0];
+
+            return x->kind == PN_LOAD && !x->nguard && x->off == n->off &&
+                           k->slot[x->slot].count == k->slot[to].count
+                       ? x->slot
+                       : -1;
+        }
+    return -1;
+}
+
+/* The first of the parts writes the lists that are sorted. */
+static sd_status lower_places(sorted *s, hlo_inst *fusion, plan_kernel **places)
+{
+    sd_arena *a = s->k->arena;
+    sd_status st;
+
+    s->plain = -1;
+    if (s->moved) {
+        if ((st = plan_lower_part(a, fusion, plan_lower_updates, s->type,
+                                  places)))
+            return st;
+        s->plain = find_plain(*places, s->k->nslot + 1);
+    }
+    if (!s->moved || s->plain >= 0)
+        if ((st = plan_lower_part(a, fusion, plan_lower_places, s->type,
+                                  places)))
+            return st;
+    (*places)->name = sd_arena_fmt(a, "%s_places", s->k->name);
+    plan_tile(*places, s->dev);
+    return NULL;
+}
+
+static void add_places(const sorted *s, plan_kernel *places)
+{
+    plan_part_arg *arg = args_of(s, places);
+
+    for (int i = s->k->nslot; i < places->nslot; i++)
+        arg[i] = in_work(s, s->at[i - s->k->nslot], slot_bytes(places, i));
+    add_part(s, places, arg);
+}
+
 static sd_status sort_updates(sorted *s, hlo_inst *fusion)
 {
-    plan_kernel *places, *sort;
+    plan_kernel *sort = sort_kernel(s), *places;
     plan_part_arg *arg;
     sd_status st;
     int n = s->k->nslot;
 
-    if ((st = plan_lower_part(s->k->arena, fusion,
-                              s->moved ? plan_lower_updates : plan_lower_places,
-                              s->type, &places)))
+    if ((st = lower_places(s, fusion, &places)))
         return st;
-    places->name = sd_arena_fmt(s->k->arena, "%s_places", s->k->name);
-    plan_tile(places, s->dev);
-    sort = sort_kernel(s);
     place_work(s, sort);
     s->whole->part =
         sd_arena_array(s->k->arena, plan_part, SD_MAX(sort->npart, 1) + 2);
-    arg = args_of(s, places);
-    for (int i = 0; i < sort->sort->first_out; i++)
-        arg[n + i] = in_work(s, s->at[i], slot_bytes(places, n + i));
-    add_part(s, places, arg);
+    add_places(s, places);
     add_sort(s, sort);
+    if (s->buckets) {
+        take_buckets(s, sort);
+        return NULL;
+    }
     if ((st = take_runs(s, fusion)))
         return st;
     arg = args_of(s, s->k);
@@ -311,6 +400,7 @@ sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
                       sd_shape_count(u) == s.batches * s.updates &&
                       k->slot[n->slot].count <= INT32_MAX;
             s.update_type = s.moved ? u->dtype : SD_S32;
+            find_buckets(&s, n);
             return sort_updates(&s, fusion);
         }
     }

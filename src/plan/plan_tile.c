@@ -540,13 +540,18 @@ static void mark_down(plan_kernel *k)
                   is_below_zero(n->arg[0]);
 }
 
+void plan_tile_begin(plan_kernel *k, const device_desc *dev)
+{
+    k->tiles = k->lanes = k->vector = 1;
+    k->group = k->items = dev->group;
+    k->subgroup = dev->subgroup;
+}
+
 void plan_tile(plan_kernel *k, const device_desc *dev)
 {
     int lane;
 
-    k->tiles = k->lanes = k->vector = 1;
-    k->group = k->items = dev->group;
-    k->subgroup = dev->subgroup;
+    plan_tile_begin(k, dev);
     if (k->sort) {
         tile_sort(k, dev);
         return;

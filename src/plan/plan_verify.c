@@ -452,13 +452,14 @@ static sd_status check_call(const plan_kernel *k, const hlo_call *c)
 
 static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
 {
-    bool whole = k->sort || k->call || k->attend;
+    bool whole = k->sort || k->call || k->attend || k->buckets;
     int lanes = 0;
     int64_t tiles = 1;
     sd_status st;
 
     if ((k->call && (st = check_call(k, k->call))) ||
         (k->attend && (st = plan_verify_attend(k, dev))) ||
+        (k->buckets && (st = plan_verify_buckets(k, dev))) ||
         (k->sort && (st = plan_verify_sort(k, dev))))
         return st;
     for (int i = 0; i < k->naxis; i++) {

@@ -138,6 +138,9 @@ typedef struct {
      * each other, and see what the others wrote to local memory.  May be NULL. */
     LLVMValueRef (*vote)(emit *e, LLVMValueRef c);
     void (*meet)(emit *e);
+    /* Bit i of an i32: has item i among them the same v, an i32?  NULL where
+     * they do not vote. */
+    LLVMValueRef (*same)(emit *e, LLVMValueRef v);
     /* Matrix instructions, by the engine of the kernel: squares of PLAN_SQUARE x
      * PLAN_SQUARE sums, which the items of a sub-group share.  own: bytes from
      * an area to where item i reads of the square that begins with row or column
@@ -690,5 +693,6 @@ LLVMValueRef emit_sort_code(emit *e, const plan_sort *s, const emit_value *arg,
 emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i); /* as an iota */
 void emit_device_call(emit *e);
 void emit_attend(emit *e);
+void emit_buckets(emit *e);
 
 #endif

@@ -156,6 +156,14 @@ static LLVMValueRef vote(emit *e, LLVMValueRef c)
                         x, 2);
 }
 
+static LLVMValueRef same(emit *e, LLVMValueRef v)
+{
+    LLVMValueRef x[2] = {LLVMConstAllOnes(e->i32), v};
+
+    return emit_builtin(e, "llvm.nvvm.match.any.sync.i32", "convergent", e->i32,
+                        x, 2);
+}
+
 static void meet(emit *e)
 {
     LLVMValueRef all = LLVMConstAllOnes(e->i32);
@@ -527,6 +535,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .shuffle = shuffle,
                              .vote = vote,
                              .meet = meet,
+                             .same = same,
                              .own = own,
                              .square = square,
                              .multiply = multiply,

@@ -345,6 +345,15 @@ class Group:
             assert (warps.all(1) == warps.any(1)).all() and name[1:] == ["sync", "idx", "b32"]
             item, of = np.arange(self.n), self.get(ops[2]).astype(np.int64)
             self.set(ops[0].split("|")[0], self.get(ops[1])[item // 32 * 32 + of % 32], mask)
+        elif key in ("vote", "match"):
+            assert mask.all() and name[1:3] in (["sync", "ballot"], ["any", "sync"])
+            v = self.get(ops[1]).reshape(-1, 1, 32)
+            bits = v != 0 if key == "vote" else v == v.reshape(-1, 32, 1)
+            sets = (bits << np.arange(32)).sum(2)
+            self.set(ops[0], np.repeat(sets, 32) if key == "vote" else sets.reshape(-1), mask)
+        elif key == "bar" and name[1] == "warp":
+            assert mask.all() and self.n == 32, "a warp's barrier where there are several"
+            self.epoch += 1
         elif key == "bar":
             n = int(ops[1]) if len(ops) > 1 else self.n  # the first items have their own
             assert mask[:n].all() and mask.sum() == n, "a barrier that not all reach"
@@ -397,6 +406,8 @@ class Group:
             a, b = ((x & cut).astype(np.uint32).view(np.int32) if sign else x & cut for x in v)
             return {"eq": a == b, "ne": a != b, "lt": a < b, "gt": a > b, "le": a <= b,
                     "ge": a >= b}[name[1]]
+        if key == "popc":
+            return np.array([int(x & MASK32).bit_count() for x in v[0]], np.uint64)
         if key == "prmt":
             return self.permuted(v)
         if key == "bfe":

@@ -11,6 +11,7 @@ sd_status plan_run(const plan *p, void *const *arg, void *const *out,
                    bool backward);
 sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward);
 void plan_run_sort(const plan_kernel *k, char **slot, sd_arena *a);
+void plan_run_buckets(const plan_kernel *k, char **slot);
 /* Function b on param[0 .. nparam) into out[0 .. nroot). */
 typedef struct {
     uint8_t b[16];

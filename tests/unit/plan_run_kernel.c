@@ -574,6 +574,8 @@ sd_status plan_run_kernel(const plan_kernel *k, char **slot, bool backward)
     fill_places(&r);
     if (k->sort)
         plan_run_sort(k, slot, r.a);
+    else if (k->buckets)
+        plan_run_buckets(k, slot);
     else if (k->call)
         call_kernel(&r);
     else

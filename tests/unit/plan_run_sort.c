@@ -1,4 +1,4 @@
-/* A kernel of a plan that sorts. */
+/* A kernel of a plan that sorts, or adds what came in order by buckets. */
 #include "plan_run.h"
 
 #include "hlo_scalar.h"
@@ -249,4 +249,24 @@ void plan_run_sort(const plan_kernel *k, char **slot, sd_arena *a)
         sort_by_digits(&r);
     else
         sort_rows(&r);
+}
+
+/* The updates of a batch in the order of the list: all of a bucket stand side
+ * by side, and say so by their places. */
+void plan_run_buckets(const plan_kernel *k, char **slot)
+{
+    const plan_buckets *b = k->buckets;
+    const uint32_t *place = (const uint32_t *)slot[0];
+
+    for (int64_t i = 0; i < b->batches * b->n; i++) {
+        plan_run_value arg[2] = {{{0}}}, out[1];
+        char *at = slot[2] + (size_t)(i / b->n * b->places + place[i]) * 4;
+
+        if (place[i] == UINT32_MAX)
+            continue;
+        memcpy(arg[0].b, at, 4);
+        memcpy(arg[1].b, slot[1] + i * 4, 4);
+        plan_run_body(b->body, arg, out);
+        memcpy(at, out[0].b, 4);
+    }
 }

@@ -291,6 +291,22 @@ static void long_rows_are_sorted_by_digits(void **state)
     }
 }
 
+/* Two rows of updates, some of which are left out, and others that are computed
+ * on their way. */
+static void updates_come_by_buckets(void **state)
+{
+    device_desc dev;
+    counts n;
+
+    (void)state;
+    assert_true(device_desc_of_name("cuda:sm_90", &dev));
+    seed = 5;
+    n = run_on("scatter_buckets", &dev);
+    /* of each places, three of a digit, buckets; of the second two tables,
+     * which are filled before and added after it */
+    assert_int_equal(n.kernel, 12);
+}
+
 /* Fusions are the same for every device: the module differs in calls only. */
 static void devices_share_their_fusions(void **state)
 {
@@ -470,6 +486,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reshapes_keep_their_elements),
         cmocka_unit_test(programs_plan_and_run),
         cmocka_unit_test(long_rows_are_sorted_by_digits),
+        cmocka_unit_test(updates_come_by_buckets),
         cmocka_unit_test(products_of_unlike_types_are_one_kernel),
         cmocka_unit_test(devices_share_their_fusions),
         cmocka_unit_test(large_shares_are_brought_beside_kernels),

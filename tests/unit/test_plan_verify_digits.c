@@ -1,4 +1,5 @@
-/* Sorts by digits of which something is broken: plan_verify says what. */
+/* Sorts by digits, and sums by buckets, of which something is broken:
+ * plan_verify says what. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -91,10 +92,82 @@ static void broken_digits_are_refused(void **state)
         want_broken(sorted, "cuda:sm_90", broken[i].break_it, broken[i].why);
 }
 
+static const char scattered[] =
+    "HloModule m\nadd { a = f32[] parameter(0) b = f32[] parameter(1) "
+    "ROOT c = f32[] add(a, b) }\n"
+    "ENTRY e { x = f32[9000] parameter(0) i = s32[40000,1] parameter(1) "
+    "u = f32[40000] parameter(2) ROOT r = f32[9000] scatter(x, i, u), "
+    "update_window_dims={}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }";
+
+static plan_kernel *buckets_of(const plan *p)
+{
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->buckets)
+            return p->kernel[i];
+    fail_msg("no buckets");
+    return NULL;
+}
+
+static void change_buckets(plan *p, plan_buckets to)
+{
+    buckets_of(p)->buckets = sd_arena_copy(p->arena, &to, sizeof to);
+}
+
+static void groups_of_a_crowd(plan *p)
+{
+    buckets_of(p)->group *= 2;
+}
+
+static void a_bucket_too_many(plan *p)
+{
+    buckets_of(p)->tiles++;
+}
+
+static void fewer_updates(plan *p)
+{
+    plan_buckets b = *buckets_of(p)->buckets;
+
+    b.n--;
+    change_buckets(p, b);
+}
+
+static void more_pieces(plan *p)
+{
+    plan_buckets b = *buckets_of(p)->buckets;
+
+    b.pieces++;
+    change_buckets(p, b);
+}
+
+static void no_memory(plan *p)
+{
+    buckets_of(p)->local_bytes /= 2;
+}
+
+static void broken_buckets_are_refused(void **state)
+{
+    static const struct {
+        const char *why;
+        void (*break_it)(plan *p);
+    } broken[] = {
+        {"buckets of groups that do not vote", groups_of_a_crowd},
+        {"buckets that not all places are in", a_bucket_too_many},
+        {"buckets without lists of updates and places", fewer_updates},
+        {"buckets without lists of updates and places", more_pieces},
+        {"a bucket that local memory does not hold", no_memory},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(broken); i++)
+        want_broken(scattered, "cuda:sm_90", broken[i].break_it, broken[i].why);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_digits_are_refused),
+        cmocka_unit_test(broken_buckets_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,13 @@ typedef struct {
     uint64_t libs;       /* device_lib bits: calls that the plan may use */
 } device_desc;
 
+/* Has a product of so many results large tiles for half of all units?  Then
+ * wgmma takes it. */
+static inline bool device_fills_wide(const device_desc *dev, double results)
+{
+    return results >= 128.0 * 128 * dev->units / 2;
+}
+
 /* The described device of that name, a row of devices.def ("host:v4",
  * "cuda:sm_90"); false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);

@@ -14,7 +14,6 @@ enum {
     LINE = 128, /* bytes along the sum that a step reads of an operand */
     LEAST_USE = 256, /* products of an element, for each of its bytes: fewer
                         are done as fast as it is written and read again */
-    LEAST_TILES = 128 * 128, /* sums of a product that has tiles for a unit */
     MOST_PLACES = 31 /* of a window, as plan_plain.c has them */
 };
 
@@ -63,7 +62,7 @@ static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
     bool any = false;
 
     if (!takes(dev, t, prec) || s[1].x->shape->dtype != t ||
-        count(in->shape) < (double)LEAST_TILES * dev->units / 2 ||
+        !device_fills_wide(dev, count(in->shape)) ||
         depth * (int64_t)bytes % LINE)
         return false;
     for (int i = 0; i < 2; i++) {
@@ -76,32 +75,13 @@ static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
     return any;
 }
 
-static hlo_inst *bits(hlo_at p, hlo_op op, hlo_inst *x, uint32_t v)
-{
-    return hlo_make_binary(p, op, x,
-                           pass_fill_s64(p, x->shape, SD_U32, (int64_t)v));
-}
-
-/* To tf32, ties away from 0, as cvt.rna does it. */
-static hlo_inst *rounded(hlo_at p, hlo_inst *x)
-{
-    enum { DROPPED = 13 };
-    hlo_inst *y = hlo_make_bitcast_convert(p, SD_U32, x);
-
-    y = bits(p, HLO_ADD, y, 1u << (DROPPED - 1));
-    y = bits(p, HLO_AND, y, ~0u << DROPPED);
-    return hlo_make_select(p, hlo_make_compare(p, HLO_NE, x, x),
-                           hlo_make_fill(p, x->shape, NAN),
-                           hlo_make_bitcast_convert(p, SD_F32, y));
-}
-
 static hlo_inst *make(hlo_at p, const side *s)
 {
     hlo_inst *x = s->x;
 
     if (s->turns)
         x = hlo_make_transpose(p, x, s->perm);
-    return s->rounds ? rounded(p, x) : x;
+    return s->rounds ? pass_trimmed(p, x) : x;
 }
 
 /* ---- products ---- */

@@ -28,6 +28,9 @@ enum {
     SMALL_TILE = 64, /* where there are so many; it takes a part of a unit */
     LEAST_IMAGE = 256, /* terms of an image's sum that is worth a result */
     IMAGE_TILES = 256, /* small tiles of groups of images, at most */
+    WIDE_ROWS = 128, /* of results that wgmma takes */
+    WIDE_COLUMNS = 64,
+    ACCESS = 16, /* bytes of images that lie side by side */
     LINE = 128, /* bytes of a row that a group of items reads in a step */
     MOST_PIECES = 1024,
     /* In the time of a step: what it takes to write a tile's results and to
@@ -281,17 +284,91 @@ static int64_t groups_of_images(const hlo_inst *in, const hlo_conv *c)
     return SD_MAX(n, 1);
 }
 
-static hlo_inst *split_conv(hlo_inst *in, int64_t n)
+/* How long n groups take wgmma, in steps of tiles of 128 x 128: one of half as
+ * many columns takes three quarters of that, and one of twice as many half as
+ * long again, since a step waits for what is copied. */
+static double time_of_wide(const device_desc *dev, const work *w, int64_t n)
+{
+    double least = 1e300, sums = w->rows * w->columns * (double)n;
+
+    for (double c = WIDE_COLUMNS; c <= 4 * WIDE_COLUMNS && c <= w->columns;
+         c *= 2) {
+        double tiles = ceil(w->rows / TILE) * ceil(w->columns / c) * (double)n;
+        double step = 0.5 + c / (2 * TILE);
+
+        least = SD_MIN(least, ceil(tiles / dev->units) * step);
+    }
+    return least * (double)w->terms / (double)(n * w->step) +
+           ADDING * sums / (TILE * TILE) / dev->units;
+}
+
+/* The same for wgmma, whose operands plan_operands_window.c writes anew, each
+ * position's images side by side.  A row of them is filled up to whole steps,
+ * with less zeros than it has numbers, and those of f32 begin at an access.  0:
+ * wgmma does not take it. */
+static int64_t groups_for_wide(const hlo_inst *in, const hlo_conv *c,
+                               const device_desc *dev)
+{
+    int64_t images = in->arg[1]->shape->dim[c->k_in], best = 0,
+            row = c->win[c->nspatial - 1].size,
+            bytes = (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0]));
+    work w = {.columns = (double)in->shape->dim[c->out_feature],
+              .step = step_of(in)};
+    double least = 1e300, count = (double)sd_shape_count(in->shape);
+
+    w.rows = count / w.columns;
+    for (int64_t n = 1; n <= images && n <= MOST_PIECES; n++) {
+        int64_t each = images / n, filled = row;
+
+        while (filled * each % w.step)
+            filled++;
+        w.terms = window_of(c) / row * filled * images;
+        if (images % n == 0 && filled < 2 * row &&
+            (bytes == 2 || each * bytes % ACCESS == 0) &&
+            device_fills_wide(dev, (double)n * count) &&
+            time_of_wide(dev, &w, n) < least) {
+            least = time_of_wide(dev, &w, n);
+            best = n;
+        }
+    }
+    return best;
+}
+
+/* Is it a gradient, whose window has more positions than its result, that wgmma
+ * can take? */
+static bool is_for_wide(const hlo_inst *in, const hlo_conv *c,
+                        const device_desc *dev)
+{
+    int64_t columns = in->shape->dim[c->out_feature], places = 1;
+
+    for (int i = 0; i < c->nspatial; i++) {
+        if (c->win[i].base_dilation > 1 || c->win[i].reversal)
+            return false;
+        places *= in->shape->dim[c->out_spatial.at[i]];
+    }
+    return dev->features & DEVICE_HAS_WGMMA && window_of(c) > places &&
+           sd_is_float(pass_dtype(in->arg[0])) &&
+           pass_dtype(in->arg[1]) == pass_dtype(in->arg[0]) &&
+           columns >= WIDE_COLUMNS &&
+           sd_shape_count(in->shape) / columns >= WIDE_ROWS;
+}
+
+/* trimmed: operands of f32 are rounded to tf32 where they are written anew. */
+static hlo_inst *split_conv(hlo_inst *in, int64_t n, bool trimmed)
 {
     sd_arena *a = in->parent->module->arena;
     hlo_at p = pass_at(in);
     hlo_conv c = *in->u.conv;
     int d = (int)c.out_feature;
     int64_t each = in->shape->dim[d];
-    hlo_inst *arg[2] = {in->arg[0]}, *x;
+    hlo_inst *arg[2], *x;
 
+    for (int i = 0; i < 2; i++) {
+        arg[i] = trimmed ? pass_trimmed(p, in->arg[i]) : in->arg[i];
+        c.prec[i] = trimmed ? HLO_PREC_TF32 : c.prec[i];
+    }
     /* a group has its part of k_in, and all of k_out */
-    arg[1] = hlo_make_parts_along(p, in->arg[1], c.k_in, n, c.k_out);
+    arg[1] = hlo_make_parts_along(p, arg[1], c.k_in, n, c.k_out);
     c.feature_groups = n;
     x = hlo_inst_clone(in->parent, in, in, arg);
     x->shape = sd_shape_with(a, sd_shape_with_dim(a, in->shape, d, n * each),
@@ -299,6 +376,15 @@ static hlo_inst *split_conv(hlo_inst *in, int64_t n)
     x->u.conv = sd_arena_copy(a, &c, sizeof c);
     x = hlo_make_split(p, x, d, n, each);
     return as_result(in, add_in_order(p, x, d));
+}
+
+/* In n groups, and f32 rounded; NULL: it is so already. */
+static hlo_inst *for_wide(hlo_inst *in, int64_t n)
+{
+    bool trimmed = pass_dtype(in->arg[0]) == SD_F32 &&
+                   in->u.conv->prec[1] != HLO_PREC_TF32;
+
+    return n > 1 || trimmed ? split_conv(in, n, trimmed) : NULL;
 }
 
 static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
@@ -315,10 +401,15 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
         in->shape->rank == SD_MAX_RANK ||
         !adds_as_it_likes(dev, pass_dtype(in->arg[0]), c->prec))
         return NULL;
-    n = c->in_feature == in->arg[0]->shape->rank - 1
-            ? groups_of_features(in, c, dev)
-            : groups_of_images(in, c);
-    return n > 1 ? split_conv(in, n) : NULL;
+    if (c->in_feature == in->arg[0]->shape->rank - 1) {
+        n = groups_of_features(in, c, dev);
+        return n > 1 ? split_conv(in, n, false) : NULL;
+    }
+    n = is_for_wide(in, c, dev) ? groups_for_wide(in, c, dev) : 0;
+    if (n)
+        return for_wide(in, n);
+    n = groups_of_images(in, c);
+    return n > 1 ? split_conv(in, n, false) : NULL;
 }
 
 bool hlo_split_products(hlo_module *m, const device_desc *dev)

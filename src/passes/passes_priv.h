@@ -29,7 +29,6 @@ static inline hlo_inst *pass_results(hlo_at p, const sd_shape *s, hlo_inst **x)
 {
     return s->dtype == SD_TUPLE ? hlo_make_tuple(p, s->nelem, x) : x[0];
 }
-/* Floats that are computed in f32. */
 /* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
  * multiplied with tf32's digits (ADR 33). */
 static inline bool pass_may_round(const device_desc *dev, const hlo_prec *prec)
@@ -37,6 +36,7 @@ static inline bool pass_may_round(const device_desc *dev, const hlo_prec *prec)
     return dev->features & DEVICE_HAS_TF32 && prec[0] != HLO_PREC_HIGHEST &&
            prec[1] != HLO_PREC_HIGHEST;
 }
+/* Floats that are computed in f32. */
 static inline bool pass_is_narrow(sd_dtype t)
 {
     return sd_is_float(t) && t != SD_F32 && t != SD_F64;
@@ -82,6 +82,8 @@ bool pass_has_identity(hlo_op op, sd_dtype t);
 hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
 /* An array of the dimensions of s and of type t, of the number v. */
 hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
+/* x as tf32, ties away from 0, as cvt.rna does it. */
+hlo_inst *pass_trimmed(hlo_at p, hlo_inst *x);
 /* x compared with the number v. */
 hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v);
 /* x converted to the type t; x itself if it is of that type. */

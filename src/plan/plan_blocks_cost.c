@@ -2,9 +2,12 @@
  * sub-group, and their instructions. */
 #include "plan_room.h"
 
+#include <math.h>
+
 enum {
     EDGE = 64, /* a tile of m x n costs m * n + EDGE * (m + n) */
     PAIR = 128 * 128, /* sums of a tile of which a unit holds two */
+    LONG_SUM = 48,    /* steps, of which the units do whole turns of tiles */
     TURN = 45, /* instructions of a step but for copies and products, */
     WINDOW_TURN = 20, /* and where steps are a window's */
     READ = 2,  /* of a message that a sub-group reads, with its place */
@@ -142,6 +145,17 @@ static double alone(const plan_blocks *b)
     return plan_is_short(b) && b->mt * b->nt > PAIR ? 1.25 : 1;
 }
 
+/* How often the units do a tile.  A unit with two tiles of a long sum takes
+ * twice as long as one with one, whether it does both at once or not. */
+static double turns_of(const plan_blocks *b, double tiles,
+                       const device_desc *dev)
+{
+    double turns = SD_MAX(tiles / dev->units, 1);
+
+    return plan_is_wide(b) && b->kt > (int64_t)LONG_SUM * b->step ? ceil(turns)
+                                                                  : turns;
+}
+
 double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
                       const device_desc *dev)
 {
@@ -155,5 +169,5 @@ double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
                in_vain(b->nt, plan_extent(k, plan_block_columns(b))) *
                SD_MAX(tiles * b->along_m * b->along_n / dev->units, 1);
     return (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) * alone(b) *
-           SD_MAX(tiles / dev->units, 1);
+           turns_of(b, tiles, dev);
 }

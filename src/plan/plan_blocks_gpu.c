@@ -59,7 +59,7 @@ static bool has_wide_tiles(const plan_kernel *k, const plan_blocks *b,
            n = (double)plan_extent(k, plan_block_columns(b));
 
     return m >= 2 * WIDE_LEAST && n >= WIDE_LEAST &&
-           plan_fills_wide(m * n * plan_points(k, b->rest), dev);
+           device_fills_wide(dev, m * n * plan_points(k, b->rest));
 }
 
 static void choose_engine(const plan_kernel *k, plan_blocks *b,
@@ -424,6 +424,21 @@ static void take_long_rows(const plan_kernel *k, int lane, plan_blocks *b,
     find_ways(k, lane, &of, dev);
     if (!of.direct && plan_find_window(k, &of))
         *b = of;
+}
+
+int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    const plan_node *c = plan_only_contract(k);
+    plan_blocks b;
+    int other;
+
+    if (!(dev->features & DEVICE_HAS_WGMMA) || !c || !k->axis[lane].outer ||
+        !choose_sides(k, lane, c, &b, dev) || plan_is_wide(&b) ||
+        plan_extent(k, plan_block_rows(&b)) >= 2 * WIDE_LEAST)
+        return lane;
+    other = plan_last_axis(plan_block_rows(&b));
+    return choose_sides(k, other, c, &b, dev) && plan_is_wide(&b) ? other
+                                                                  : lane;
 }
 
 static void cut_tiles(plan_kernel *k, const plan_blocks *b)

@@ -41,5 +41,8 @@ void plan_copy_for_wide(hlo_inst *in, const device_desc *dev, bool all);
 void plan_copy_image(hlo_inst *in, const device_desc *dev, bool all);
 /* Of one whose window is as large as the image. */
 void plan_copy_gradient(hlo_inst *in, const device_desc *dev, bool all);
+bool plan_has_long_window(const hlo_inst *in);
+/* The same of a wide engine; false: it is left as it is. */
+bool plan_copy_wide_gradient(hlo_inst *in, const device_desc *dev, bool all);
 
 #endif

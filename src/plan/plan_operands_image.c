@@ -105,7 +105,7 @@ static bool is_product(const hlo_conv *c)
 
 /* Does the window have more positions than the result?  It is a gradient, whose
  * sums run over the image. */
-static bool has_long_window(const hlo_inst *in)
+bool plan_has_long_window(const hlo_inst *in)
 {
     const hlo_conv *c = in->u.conv;
     double more = 1;
@@ -292,7 +292,7 @@ void plan_copy_image(hlo_inst *in, const device_desc *dev, bool all)
     if (is_product(in->u.conv) || in->u.conv->batch_groups > 1)
         return;
     o = find_order(in);
-    if (has_long_window(in)) {
+    if (plan_has_long_window(in)) {
         plan_copy_gradient(in, dev, all);
     } else if (has_few_features(in, dev)) {
         if (all ||

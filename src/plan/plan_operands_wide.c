@@ -228,6 +228,8 @@ static void copy_conv(hlo_inst *in, const device_desc *dev, bool all)
                          mask_of(c->k_spatial, c->k_in)};
     int own[2] = {(int)c->in_feature, (int)c->k_out};
 
+    if (plan_has_long_window(in) && plan_copy_wide_gradient(in, dev, all))
+        return;
     if (in->arg[1]->shape->dim[c->k_in] % step_of(in))
         return;
     for (int i = 0; i < 2; i++) {
@@ -248,7 +250,7 @@ bool plan_is_for_wide(const hlo_inst *in, const device_desc *dev)
     sd_dtype t = in->arg[0]->shape->dtype;
 
     if (in->arg[1]->shape->dtype != t || (t == SD_F32 && !plan_may_round(in)) ||
-        !plan_fills_wide((double)sd_shape_count(in->shape), dev))
+        !device_fills_wide(dev, (double)sd_shape_count(in->shape)))
         return false;
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++) {
         const plan_engine_info *e = &plan_engine_table[i];

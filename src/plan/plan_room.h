@@ -234,6 +234,9 @@ void plan_part_short(plan_kernel *k, const device_desc *dev);
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_blocks_gpu.c: the same on a GPU, with its group. */
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
+/* The lane, or the other side's last axis, if a wide engine takes the product
+ * so: it wants 128 rows and 64 columns. */
+int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev);
 /* plan_engines.c: the CONTRACT's operand n, or what became it by a convert,
  * where that is of type t, or NULL; n as engine e of the host takes it, or NULL;
  * is the program's product c one of that type; has c's operand n tf32's digits
@@ -244,11 +247,6 @@ bool plan_asks_for(const plan_node *c, sd_dtype t);
 /* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
  * multiplied with tf32's digits (ADR 33). */
 bool plan_may_round(const hlo_inst *in);
-/* Have so many sums a wide engine's tile for half of all units? */
-static inline bool plan_fills_wide(double sums, const device_desc *dev)
-{
-    return sums >= 128.0 * 128 * dev->units / 2;
-}
 bool plan_is_trimmed(const plan_node *c, const plan_node *n);
 static inline bool plan_has_matrices(const plan_blocks *b)
 {

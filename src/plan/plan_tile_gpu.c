@@ -482,7 +482,7 @@ static void mark_narrow(plan_kernel *k)
 
 void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
 {
-    int lane = plan_lane_axis(k, dev);
+    int lane = plan_lane_of_wide(k, plan_lane_axis(k, dev), dev);
 
     k->axis[lane].place = PLAN_LANE;
     k->masks_steps = device_has_quirk(dev, DEVICE_QUIRK_ONE_STEP);

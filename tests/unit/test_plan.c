@@ -373,6 +373,7 @@ static void plans_read_as_before(void **state)
                {"large/beside", 2, 3},
                {"large/gradients", 2, 3},
                {"large/wide_operands", 2, 3},
+               {"large/window_gradient", 2, 3},
                {"powers", 0, 1},
                {"scan_heavy", 0, 1},
                {"batch_of_eight", 0, 1},

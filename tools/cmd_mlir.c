@@ -1,7 +1,7 @@
 /* mlir: programs as StableHLO text in generic form, many at a time. */
 #include <stdio.h>
 
-#include "frontend.h"
+#include "mlir_write.h"
 #include "sundog.h"
 
 /* What a dump of XLA's, or of ours, begins with. */
@@ -21,8 +21,7 @@ static sd_status write_one(const char *path, const char *dir)
     if (!st && is_hlo_text(&bytes))
         st = sd_error(SD_INVALID, "this is HLO text; MLIR is wanted");
     else if (!st)
-        st = frontend_write_mlir((sd_bytes){(uint8_t *)bytes.at, bytes.len},
-                                 &text);
+        st = mlir_write((sd_bytes){(uint8_t *)bytes.at, bytes.len}, &text);
     if (!st && dir) {
         sd_buf_fmt(&out, "%s/%s.mlir", dir, name);
         sd_buf_u8(&out, 0);

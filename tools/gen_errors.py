@@ -54,6 +54,7 @@ ROOMS = {
     "thunk": "Programs of steps: building, saving, loading.",
     "xpu": "Devices, memory, execution, transfers, foreign functions.",
     "compile": "The road of a compile as a whole.",
+    "mlir": "Programs as StableHLO text, as `sundog mlir` writes them.",
     "ref": "The reference evaluator of `sundog selftest`, `sundog spmd` and the tests, which judges devices.",
     "plugin": "The PJRT interface: what frameworks call.",
 }
@@ -128,7 +129,7 @@ class Function:
 
 
 def functions():
-    for top in ("src", "plugin", "tools/ref"):
+    for top in ("src", "plugin", "tools/mlir", "tools/ref"):
         for folder, _, names in sorted(os.walk(os.path.join(ROOT, top))):
             for name in sorted(n for n in names if n.endswith((".c", ".h"))):
                 with open(os.path.join(folder, name)) as f:
@@ -335,7 +336,7 @@ def produced(found, foreign, seen):
             at.setdefault((path, line), []).append((n, rx, key))
     for error in set(seen.split("\0")):
         where, _, text = error.partition("\t")
-        m = re.search(r"((?:src|plugin|tools/ref)/[\w/]+\.c):(\d+)$", where)
+        m = re.search(r"((?:src|plugin|tools/mlir|tools/ref)/[\w/]+\.c):(\d+)$", where)
         if not m:
             continue
         fits = [(n, key) for n, rx, key in at.get((m[1], int(m[2])), ())

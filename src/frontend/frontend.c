@@ -8,8 +8,7 @@ static bool is_format(const char *s, size_t len, const char *name)
     return len == strlen(name) && memcmp(s, name, len) == 0;
 }
 
-/* MLIR as bytecode, else as text. */
-static void read_either(mlir_reader *r, sd_bytes program)
+void mlir_read_either(mlir_reader *r, sd_bytes program)
 {
     if (mlir_is_bytecode(program))
         mlir_read(r, program);
@@ -23,7 +22,7 @@ static sd_status read_mlir(sd_arena *a, sd_bytes program,
 {
     mlir_reader r = {.a = sd_arena_create(), .out = a, .whole = whole};
 
-    read_either(&r, program);
+    mlir_read_either(&r, program);
     vhlo_import_module(&r, NULL, out);
     sd_arena_destroy(r.a);
     return r.st;
@@ -33,17 +32,6 @@ sd_status frontend_read_part(sd_arena *a, sd_bytes program,
                              const hlo_module *whole, hlo_module **out)
 {
     return read_mlir(a, program, whole, out);
-}
-
-sd_status frontend_write_mlir(sd_bytes program, sd_buf *out)
-{
-    sd_arena *a = sd_arena_create();
-    mlir_reader r = {.a = a, .out = a};
-
-    read_either(&r, program);
-    mlir_write(&r, out);
-    sd_arena_destroy(a);
-    return r.st;
 }
 
 static bool looks_like_text(sd_bytes p)

@@ -25,8 +25,6 @@ sd_status frontend_read(sd_arena *a, const char *format, size_t format_len,
  * participants is not asked. */
 sd_status frontend_read_part(sd_arena *a, sd_bytes program,
                              const hlo_module *whole, hlo_module **out);
-/* The program, of format "mlir", as StableHLO text in generic form. */
-sd_status frontend_write_mlir(sd_bytes program, sd_buf *out);
 sd_status frontend_read_options(sd_arena *a, sd_bytes proto,
                                 frontend_options *out);
 

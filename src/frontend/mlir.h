@@ -305,14 +305,12 @@ void mlir_print_type(mlir_reader *r, uint64_t type, sd_buf *b); /* inside */
 void mlir_print_scalar(sd_dtype t, const void *p, sd_buf *b);
 void mlir_print_number(mlir_reader *r, const mlir_attr *at, sd_buf *b);
 void mlir_print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b);
-/* array<i64: ...> of a dense tensor, dense array or array of integers */
-void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b);
-
-/* mlir_write.c: the whole module as StableHLO text in generic form. */
-void mlir_write(mlir_reader *r, sd_buf *b);
 
 /* mlir_text.c: StableHLO text, generic or as JAX prints it. */
 void mlir_read_text(mlir_reader *r, sd_bytes file);
+
+/* frontend.c: bytecode, else text. */
+void mlir_read_either(mlir_reader *r, sd_bytes program);
 
 /* ---- import: vhlo_import.c and its handlers ---- */
 

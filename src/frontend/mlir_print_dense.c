@@ -198,29 +198,3 @@ void mlir_print_dense(mlir_reader *r, const mlir_attr *at, sd_buf *b)
     else
         print_tensor(r, at, b);
 }
-
-void mlir_print_array(mlir_reader *r, const mlir_attr *at, sd_buf *b)
-{
-    const mlir_type *t;
-    hlo_dims v;
-    bool is_bool;
-
-    r->print_from = b->len;
-    if (at->kind == MLIR_A_DENSE_ARRAY) {
-        print_dense_array(r, at, b);
-        return;
-    }
-    t = at->kind == MLIR_A_DENSE ? mlir_type_at(r, at->type) : NULL;
-    is_bool =
-        t && t->kind == MLIR_T_TENSOR && mlir_type_at(r, t->elem)->width == 1;
-    v = mlir_ints(r, at, 1 << 20);
-    sd_buf_fmt(b, "array<%s%s", is_bool ? "i1" : "i64", v.n ? ": " : "");
-    for (int i = 0; i < v.n; i++) {
-        sd_buf_str(b, i ? ", " : "");
-        if (is_bool)
-            sd_buf_str(b, v.at[i] ? "true" : "false");
-        else
-            sd_buf_fmt(b, "%" PRId64, v.at[i]);
-    }
-    sd_buf_str(b, ">");
-}

@@ -1,6 +1,6 @@
 /* MLIR from nowhere, bytecode or text: a status, or StableHLO text that reads
  * back as itself. */
-#include "frontend.h"
+#include "mlir_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sd_buf once = {0}, twice = {0};
-    sd_status st = frontend_write_mlir((sd_bytes){data, size}, &once);
+    sd_status st = mlir_write((sd_bytes){data, size}, &once);
 
     if (st) {
         sd_status_free(st);
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     sd_bytes text = {(const uint8_t *)once.at, once.len};
 
-    if ((st = frontend_write_mlir(text, &twice)))
+    if ((st = mlir_write(text, &twice)))
         fail("our own text does not read", st->message);
     if (once.len != twice.len || memcmp(once.at, twice.at, once.len) != 0)
         fail("our own text reads as another program", once.at);

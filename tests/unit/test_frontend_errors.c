@@ -2,6 +2,7 @@
  * text can give stands in tests/errors/frontend_*.mlir. */
 #include "frontend.h"
 #include "mlir.h"
+#include "mlir_write.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -242,7 +243,7 @@ static sd_status read_program(sd_bytes file)
 static sd_status write_program(sd_bytes file)
 {
     sd_buf text = {0};
-    sd_status st = frontend_write_mlir(file, &text);
+    sd_status st = mlir_write(file, &text);
 
     sd_buf_finish(&text);
     return st;

@@ -2,6 +2,7 @@
  * (tests/fuzz/corpus).  That jaxlib reads what we write as what we read is
  * tests/python/test_mlir_text.py's to say. */
 #include "frontend.h"
+#include "mlir_write.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -303,7 +304,7 @@ static void receives_nothing(void **state)
 static sd_buf written(sd_bytes program, const char *what)
 {
     sd_buf b = {0};
-    sd_status st = frontend_write_mlir(program, &b);
+    sd_status st = mlir_write(program, &b);
 
     if (st)
         fail_msg("%s: %s", what, st->message);

@@ -2,6 +2,8 @@
  * name, every location kept.  VHLO's flat attributes are put together again as
  * StableHLO's, and what equals StableHLO's default is left out, by the columns
  * of vhlo.def. */
+#include "mlir_write.h"
+
 #include "mlir.h"
 
 enum { LOC_CHAIN = 1 << 14 };
@@ -334,6 +336,32 @@ static void put_symbols(writer *w, const mlir_attr *at)
     }
 }
 
+/* array<i64: ...> of a dense tensor, dense array or array of integers */
+static void put_array(writer *w, const mlir_attr *at)
+{
+    const mlir_type *t;
+    hlo_dims v;
+    bool is_bool;
+
+    if (at->kind == MLIR_A_DENSE_ARRAY) {
+        mlir_attr_print(w->r, at, w->b);
+        return;
+    }
+    t = at->kind == MLIR_A_DENSE ? mlir_type_at(w->r, at->type) : NULL;
+    is_bool = t && t->kind == MLIR_T_TENSOR &&
+              mlir_type_at(w->r, t->elem)->width == 1;
+    v = mlir_ints(w->r, at, 1 << 20);
+    sd_buf_fmt(w->b, "array<%s%s", is_bool ? "i1" : "i64", v.n ? ": " : "");
+    for (int i = 0; i < v.n; i++) {
+        sd_buf_str(w->b, i ? ", " : "");
+        if (is_bool)
+            sd_buf_str(w->b, v.at[i] ? "true" : "false");
+        else
+            sd_buf_fmt(w->b, "%" PRId64, v.at[i]);
+    }
+    sd_buf_str(w->b, ">");
+}
+
 static void put_prop(writer *w, const vhlo_prop *p, const mlir_attr *at)
 {
     put_key(w, p->name, (size_t)p->len);
@@ -341,7 +369,7 @@ static void put_prop(writer *w, const vhlo_prop *p, const mlir_attr *at)
         return;
     sd_buf_str(w->b, " = ");
     if (p->kind == 'd')
-        mlir_print_array(w->r, at, w->b);
+        put_array(w, at);
     else if (p->kind == 's' || p->kind == 'S')
         put_symbols(w, at);
     else
@@ -499,7 +527,7 @@ static void put_op(writer *w, mlir_op *op, int depth, bool in_func)
     sd_buf_str(w->b, "\n");
 }
 
-void mlir_write(mlir_reader *r, sd_buf *b)
+static void write_module(mlir_reader *r, sd_buf *b)
 {
     sd_buf body = {0};
     writer w = {.r = r, .b = &body};
@@ -518,4 +546,15 @@ void mlir_write(mlir_reader *r, sd_buf *b)
     if (!r->st && (b->oom || body.oom))
         mlir_fail(r, SD_EXHAUSTED, "no memory for the program's text");
     sd_buf_finish(&body);
+}
+
+sd_status mlir_write(sd_bytes program, sd_buf *out)
+{
+    sd_arena *a = sd_arena_create();
+    mlir_reader r = {.a = a, .out = a};
+
+    mlir_read_either(&r, program);
+    write_module(&r, out);
+    sd_arena_destroy(a);
+    return r.st;
 }

@@ -1,7 +1,7 @@
 /* The evaluator: one instruction after the other, each on dense row-major
- * arrays.  Slow and obviously right.  Here: values, tuples, functions of
- * scalars, and which function an operation has; computations and control flow
- * are hlo_eval_run.c's, whole programs are tools/ref's. */
+ * arrays.  Slow and obviously right.  Here: values, tuples, what an
+ * evaluation may take, and which function an operation has; computations and
+ * control flow are hlo_eval_run.c's, whole programs are tools/ref's. */
 #include "hlo_eval.h"
 
 enum { /* steps that come on top of an instruction's own, about */
@@ -128,46 +128,18 @@ static double bytes_of(const sd_shape *s)
 }
 
 /* How many steps of its innermost loop an instruction takes, about. */
-static double steps_of(const hlo_inst *in, const hlo_value *arg)
+static double steps_of(const hlo_ev *e, const hlo_inst *in,
+                       const hlo_value *arg)
 {
     double n =
         sd_shape_is_array(in->shape) ? (double)sd_shape_count(in->shape) : 0;
-    const sd_shape *s;
 
     for (int i = 0; i < in->narg; i++)
         n = SD_MAX(n, count_of(&arg[i]));
-    switch (hlo_info(in)->cls) {
-    case HLO_C_WINDOW: /* operand 1 of select-and-scatter: an element each */
-        n = in->op == HLO_SELECT_AND_SCATTER ? count_of(&arg[1]) : 0;
-        if (in->op == HLO_REDUCE_WINDOW) {
-            s = hlo_result_shape(in, 0);
-            n = (double)sd_shape_count(s);
-        }
-        for (int i = 0; i < in->u.window.n; i++)
-            n *= (double)in->u.window.dim[i].size;
-        return n;
-    case HLO_C_DOT:
-        n = (double)sd_shape_count(in->shape);
-        for (int i = 0; i < in->u.dot->lhs_contract.n; i++)
-            n *= (double)arg[0].shape->dim[in->u.dot->lhs_contract.at[i]];
-        return n;
-    case HLO_C_CONV:
-        s = arg[1].shape;
-        n = (double)sd_shape_count(in->shape) *
-            (double)s->dim[in->u.conv->k_in];
-        for (int i = 0; i < in->u.conv->nspatial; i++)
-            n *= (double)s->dim[in->u.conv->k_spatial.at[i]];
-        return n;
-    case HLO_C_FFT:
-    case HLO_C_LINALG:
-        s = arg[0].shape;
-        return n * (s->rank ? (double)s->dim[s->rank - 1] : 1);
-    default:
-        return n;
-    }
+    return e->more ? e->more->steps(in, arg, n) : n;
 }
 
-static sd_status spend(hlo_ev *e, double steps)
+sd_status hlo_spend(hlo_ev *e, double steps)
 {
     e->steps += steps;
     return e->steps > MAX_STEPS
@@ -183,97 +155,12 @@ sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
     if (e->bytes > MAX_BYTES)
         return sd_error(SD_EXHAUSTED,
                         "evaluating values of more than 2^31 bytes");
-    return spend(e, PER_INST + steps_of(in, arg));
+    return hlo_spend(e, PER_INST + steps_of(e, in, arg));
 }
 
 sd_status hlo_afford_turn(hlo_ev *e)
 {
-    return spend(e, PER_LOOP);
-}
-
-/* ---- regions ---- */
-
-struct hlo_region {
-    hlo_frame *f;
-    hlo_value *val, *in;
-    bool simple, nested; /* one op; calls others */
-    hlo_op op;
-};
-
-hlo_region *hlo_region_open(hlo_ev *e, const hlo_comp *c)
-{
-    hlo_region *r = sd_arena_new(e->keep, hlo_region);
-
-    r->f = hlo_open_frame(e, c);
-    r->simple = hlo_comp_is_binary(c, &r->op);
-    r->val = sd_arena_array(e->keep, hlo_value, r->f->n + 1);
-    r->in = sd_arena_array(e->keep, hlo_value, r->f->most + 1);
-    for (int i = 0; i < r->f->n; i++) {
-        const hlo_inst *x = r->f->inst[i];
-
-        r->nested |= x->ncomp > 0;
-        r->val[i].shape = x->shape;
-        if (!hlo_passes_on(x))
-            r->val[i] = hlo_value_make(e->keep, x->shape);
-    }
-    return r;
-}
-
-bool hlo_region_op(const hlo_region *r, hlo_op *op)
-{
-    *op = r->op;
-    return r->simple;
-}
-
-static sd_status run_region(hlo_ev *e, hlo_region *r, const void *const *arg,
-                            void *const *result)
-{
-    hlo_frame *f = r->f;
-    sd_status st;
-
-    for (int i = 0; i < f->n; i++) {
-        const hlo_inst *x = f->inst[i];
-
-        if (x->op == HLO_PARAMETER) {
-            r->val[i].data = (void *)(uintptr_t)arg[x->u.param.index];
-            continue;
-        }
-        for (int k = 0; k < x->narg; k++)
-            r->in[k] = r->val[f->arg[i][k]];
-        if ((st = hlo_eval_one(e, x, r->in, &r->val[i])))
-            return sd_note(st, "%s", x->name);
-    }
-    hlo_value *root = &r->val[f->root];
-    int n = sd_shape_nresult(root->shape);
-
-    for (int i = 0; i < n; i++) {
-        const hlo_value *v = hlo_result_at(root, i);
-
-        memcpy(result[i], v->data, sd_dtype_bytes(v->shape->dtype));
-    }
-    return NULL;
-}
-
-sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
-                         void *const *result)
-{
-    sd_arena *back = e->arena;
-    sd_status st;
-
-    if (r->simple) {
-        hlo_scalar_op(r->op, r->f->inst[r->f->root]->arg[0]->shape->dtype,
-                      arg[0], arg[1], result[0]);
-        return NULL;
-    }
-    if ((st = spend(e, r->f->n)))
-        return st;
-    if (!r->nested)
-        return run_region(e, r, arg, result);
-    e->arena = sd_arena_create(); /* what calls inside make is short-lived */
-    st = run_region(e, r, arg, result);
-    sd_arena_destroy(e->arena);
-    e->arena = back;
-    return st;
+    return hlo_spend(e, PER_LOOP);
 }
 
 /* ---- tuples ---- */
@@ -304,7 +191,6 @@ static hlo_eval_fn *const eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_LEAF] = hlo_eval_leaf,
     [HLO_C_SHAPE] = hlo_eval_shape,
     [HLO_C_INDEXED] = hlo_eval_indexed,
-    [HLO_C_SCATTER] = hlo_eval_scatter,
     [HLO_C_TUPLE] = eval_tuple,
     [HLO_C_CONTROL] = hlo_eval_control,
 };

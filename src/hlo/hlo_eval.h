@@ -35,8 +35,9 @@ bool hlo_passes_on(const hlo_inst *in);
 sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out);
 sd_status hlo_unevaluated(const hlo_inst *in); /* the error of such */
-/* An error if an instruction, or one more turn of a loop, would take more steps
- * or bytes than an evaluation may. */
+/* An error if an instruction, one more turn of a loop or so many steps would be
+ * more of them, or of bytes, than an evaluation may take. */
+sd_status hlo_spend(hlo_ev *e, double steps);
 sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg);
 sd_status hlo_afford_turn(hlo_ev *e);
 hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v);
@@ -52,6 +53,9 @@ typedef struct { /* n participants at one instruction; arrays are by participant
 struct hlo_evaluator {
     /* Of the classes that hlo_eval.c has no function of. */
     hlo_eval_fn *of_class[HLO_CLASS_COUNT];
+    /* How many steps an instruction takes, n being the elements of the largest
+     * of its arrays. */
+    double (*steps)(const hlo_inst *in, const hlo_value *arg, double n);
     /* What several participants do together: which instructions, and how. */
     bool (*is_joint)(const hlo_inst *in);
     sd_status (*join)(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
@@ -63,15 +67,6 @@ sd_status hlo_eval_more(const hlo_evaluator *more, sd_arena *a, int64_t n,
 sd_status hlo_eval_inst_more(const hlo_evaluator *more, sd_arena *a,
                              const hlo_inst *in, const hlo_value *arg,
                              hlo_value *out);
-
-/* A computation on scalars, run many times. */
-typedef struct hlo_region hlo_region;
-hlo_region *hlo_region_open(hlo_ev *e, const hlo_comp *c);
-/* arg: elements; result: where to put them, not among the arguments. */
-sd_status hlo_region_run(hlo_ev *e, hlo_region *r, const void *const *arg,
-                         void *const *result);
-/* True if the region is one op on its two parameters, as a sum is: *op. */
-bool hlo_region_op(const hlo_region *r, hlo_op *op);
 
 static inline char *hlo_at_elem(const hlo_value *v, int64_t i)
 {
@@ -87,8 +82,15 @@ static inline hlo_value *hlo_result_at(hlo_value *out, int k)
 
 hlo_eval_fn hlo_eval_unary_or_binary, hlo_eval_ternary, hlo_eval_compare,
     hlo_eval_convert, hlo_eval_bitcast_convert; /* hlo_eval_element.c */
-hlo_eval_fn hlo_eval_leaf, hlo_eval_shape, hlo_eval_indexed,
-    hlo_eval_scatter;                           /* hlo_eval_shape.c */
+hlo_eval_fn hlo_eval_leaf, hlo_eval_shape,
+    hlo_eval_indexed;                           /* hlo_eval_shape.c */
+/* For the batch position b of the indices (all dimensions but the index
+ * vector's): the window's first element in the operand, not clamped. */
+void hlo_window_start(const hlo_gather *g, const hlo_value *ix,
+                      const int64_t *b, int rank, int64_t *start);
+/* Splits an index of result or updates into batch position and offset. */
+void hlo_split_index(const hlo_gather *g, int rank_out, int rank_in,
+                     const int64_t *ix, int64_t *batch, int64_t *offset);
 hlo_eval_fn hlo_eval_control;                   /* hlo_eval_run.c */
 
 #endif

@@ -226,10 +226,8 @@ static void move_part(const hlo_value *whole, const hlo_value *part,
 
 /* ---- gather ---- */
 
-/* For the batch position b of the indices (all dimensions but the index
- * vector's): the window's first element in the operand, not clamped. */
-static void read_window_start(const hlo_gather *g, const hlo_value *ix,
-                              const int64_t *b, int rank, int64_t *start)
+void hlo_window_start(const hlo_gather *g, const hlo_value *ix,
+                      const int64_t *b, int rank, int64_t *start)
 {
     int64_t stride[SD_MAX_RANK], base = 0, step = 0, pos[SD_MAX_RANK];
     const sd_shape *s = ix->shape;
@@ -252,9 +250,8 @@ static void read_window_start(const hlo_gather *g, const hlo_value *ix,
         start[g->operand_batch.at[i]] = pos[g->indices_batch.at[i]];
 }
 
-/* Splits an index of result or updates into batch position and offset. */
-static void split_index(const hlo_gather *g, int rank_out, int rank_in,
-                        const int64_t *ix, int64_t *batch, int64_t *offset)
+void hlo_split_index(const hlo_gather *g, int rank_out, int rank_in,
+                     const int64_t *ix, int64_t *batch, int64_t *offset)
 {
     int nb = 0, k = 0;
     int64_t window[SD_MAX_RANK];
@@ -285,8 +282,8 @@ static void eval_gather(const hlo_inst *in, const hlo_value *arg,
     do {
         int64_t from = 0;
 
-        split_index(g, out->shape->rank, s->rank, ix, batch, offset);
-        read_window_start(g, &arg[1], batch, s->rank, start);
+        hlo_split_index(g, out->shape->rank, s->rank, ix, batch, offset);
+        hlo_window_start(g, &arg[1], batch, s->rank, start);
         for (int d = 0; d < s->rank; d++) {
             int64_t room = s->dim[d] - g->slice_sizes.at[d];
 
@@ -312,72 +309,5 @@ sd_status hlo_eval_indexed(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     } else if (sd_shape_count(out->shape) > 0) {
         eval_gather(in, arg, out);
     }
-    return NULL;
-}
-
-/* ---- scatter ---- */
-
-/* Does the whole window at start lie inside?  XLA drops those that do not. */
-static bool window_fits(const hlo_gather *g, const sd_shape *s,
-                        const sd_shape *updates, const int64_t *start)
-{
-    int k = 0;
-
-    for (int d = 0; d < s->rank; d++) {
-        bool one = hlo_dims_hold(g->collapsed, d) ||
-                   hlo_dims_hold(g->operand_batch, d);
-        int64_t size = one ? 1 : updates->dim[g->offset_dims.at[k++]];
-
-        if (start[d] < 0 || start[d] > s->dim[d] - size)
-            return false;
-    }
-    return true;
-}
-
-sd_status hlo_eval_scatter(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                           hlo_value *out)
-{
-    const hlo_gather *g = in->u.gather;
-    int n = (in->narg - 1) / 2;
-    const sd_shape *s = arg[0].shape, *u = arg[n + 1].shape;
-    int64_t ix[SD_MAX_RANK] = {0}, stride[SD_MAX_RANK], batch[SD_MAX_RANK];
-    int64_t offset[SD_MAX_RANK], start[SD_MAX_RANK], i = 0;
-    const void **x = sd_arena_array(e->arena, const void *, 2 * n);
-    void **to = sd_arena_array(e->arena, void *, n);
-    char (*fresh)[16] = sd_arena_alloc(e->arena, (size_t)n * 16);
-    hlo_region *r;
-    sd_status st;
-
-    for (int k = 0; k < n; k++) {
-        memcpy(hlo_result_at(out, k)->data, arg[k].data,
-               sd_shape_bytes(arg[k].shape));
-        to[k] = fresh[k];
-    }
-    if (sd_shape_count(u) == 0)
-        return NULL;
-    r = hlo_region_open(e, in->comp[0]);
-    hlo_strides(s, stride);
-    do {
-        int64_t at = 0;
-
-        split_index(g, u->rank, s->rank, ix, batch, offset);
-        read_window_start(g, &arg[n], batch, s->rank, start);
-        if (!window_fits(g, s, u, start)) {
-            i++;
-            continue;
-        }
-        for (int d = 0; d < s->rank; d++)
-            at += (start[d] + offset[d]) * stride[d];
-        for (int k = 0; k < n; k++) {
-            x[k] = hlo_at_elem(hlo_result_at(out, k), at);
-            x[n + k] = hlo_at_elem(&arg[n + 1 + k], i);
-        }
-        if ((st = hlo_region_run(e, r, x, to)))
-            return st;
-        for (int k = 0; k < n; k++)
-            memcpy(hlo_at_elem(hlo_result_at(out, k), at), fresh[k],
-                   sd_dtype_bytes(arg[k].shape->dtype));
-        i++;
-    } while (hlo_step(u->rank, u->dim, ix));
     return NULL;
 }

@@ -1,5 +1,5 @@
 /* Which function evaluates what folding does not: see ref.h.  Here: what stands
- * for other machines, tokens, sizes. */
+ * for other machines, tokens, sizes; how many steps an operation takes. */
 #include "ref_priv.h"
 
 /* ---- one participant ---- */
@@ -103,10 +103,50 @@ static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
     return ref_joint(e, in, g);
 }
 
+/* ---- how long it takes ---- */
+
+static double steps_of(const hlo_inst *in, const hlo_value *arg, double n)
+{
+    const sd_shape *s;
+
+    switch (hlo_info(in)->cls) {
+    case HLO_C_WINDOW: /* operand 1 of select-and-scatter: an element each */
+        n = in->op == HLO_SELECT_AND_SCATTER
+                ? (double)sd_shape_count(arg[1].shape)
+                : 0;
+        if (in->op == HLO_REDUCE_WINDOW) {
+            s = hlo_result_shape(in, 0);
+            n = (double)sd_shape_count(s);
+        }
+        for (int i = 0; i < in->u.window.n; i++)
+            n *= (double)in->u.window.dim[i].size;
+        return n;
+    case HLO_C_DOT:
+        n = (double)sd_shape_count(in->shape);
+        for (int i = 0; i < in->u.dot->lhs_contract.n; i++)
+            n *= (double)arg[0].shape->dim[in->u.dot->lhs_contract.at[i]];
+        return n;
+    case HLO_C_CONV:
+        s = arg[1].shape;
+        n = (double)sd_shape_count(in->shape) *
+            (double)s->dim[in->u.conv->k_in];
+        for (int i = 0; i < in->u.conv->nspatial; i++)
+            n *= (double)s->dim[in->u.conv->k_spatial.at[i]];
+        return n;
+    case HLO_C_FFT:
+    case HLO_C_LINALG:
+        s = arg[0].shape;
+        return n * (s->rank ? (double)s->dim[s->rank - 1] : 1);
+    default:
+        return n;
+    }
+}
+
 /* ---- the reference ---- */
 
 static const hlo_evaluator reference = {
-    .of_class = {[HLO_C_REDUCE] = ref_reduce,
+    .of_class = {[HLO_C_SCATTER] = ref_scatter,
+                 [HLO_C_REDUCE] = ref_reduce,
                  [HLO_C_WINDOW] = ref_window,
                  [HLO_C_SCAN] = ref_scan,
                  [HLO_C_MAP] = ref_map,
@@ -121,6 +161,7 @@ static const hlo_evaluator reference = {
                  [HLO_C_TOKENS] = eval_tokens,
                  [HLO_C_DYNAMIC] = eval_dynamic,
                  [HLO_C_COLLECTIVE] = eval_alone},
+    .steps = steps_of,
     .is_joint = is_together,
     .join = together,
 };

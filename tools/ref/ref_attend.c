@@ -10,7 +10,7 @@ typedef struct {
     const hlo_attend *a;
     const hlo_value *arg;
     hlo_value *out;
-    hlo_region *score, *slope;
+    ref_region *score, *slope;
     int64_t at[HLO_ATTEND_AXES];
     double *s;      /* of all keys */
     double *sum[2]; /* of a gradient's results */
@@ -77,7 +77,7 @@ static sd_status function_of(evaluation *v, double product, const double *ds,
     }
     for (int i = v->a->nown; i < hlo_attend_result(v->a); i++)
         x[n++] = hlo_at_elem(&v->arg[i], place(v, i));
-    if ((st = hlo_region_run(v->e, ds ? v->slope : v->score, x, result)))
+    if ((st = ref_region_run(v->e, ds ? v->slope : v->score, x, result)))
         return st;
     *out = (double)creall(hlo_wide_load(c->root->shape->dtype, s));
     return NULL;
@@ -154,7 +154,7 @@ static sd_status eval_gradient(evaluation *v)
 {
     sd_status st;
 
-    v->slope = hlo_region_open(v->e, v->a->slope);
+    v->slope = ref_region_open(v->e, v->a->slope);
     for (int i = 0; i < v->a->nresult; i++)
         v->sum[i] =
             sd_arena_array(v->e->arena, double,
@@ -183,7 +183,7 @@ sd_status ref_attend(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
     if (!hlo_attend_read(in, &a))
         return ref_misfit(in);
-    v.score = hlo_region_open(e, a.score);
+    v.score = ref_region_open(e, a.score);
     if (a.slope)
         return eval_gradient(&v);
     v.s = sd_arena_array(e->arena, double, a.extent[HLO_ATTEND_K]);

@@ -33,7 +33,7 @@ typedef struct {
     const hlo_gang *g;
     const int64_t *who; /* of one group */
     int64_t n, dim;
-    hlo_region *region;
+    ref_region *region;
 } meeting;
 
 static sd_status add_up(meeting *t, int k, const hlo_value *to)
@@ -52,7 +52,7 @@ static sd_status add_up(meeting *t, int k, const hlo_value *to)
             x = hlo_at_elem(to, j);
             two[0] = x;
             two[1] = hlo_at_elem(&t->g->in[t->who[i]][k], j);
-            if ((st = hlo_region_run(t->e, t->region, two, &out)))
+            if ((st = ref_region_run(t->e, t->region, two, &out)))
                 return st;
             memcpy(x, sum, size);
         }
@@ -170,7 +170,7 @@ sd_status ref_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
     if (in->op == HLO_COLLECTIVE_PERMUTE)
         return permute(in, g, &c);
     if (in->ncomp)
-        t.region = hlo_region_open(e, in->comp[0]);
+        t.region = ref_region_open(e, in->comp[0]);
     for (int64_t i = 0; i < c.ngroup; i++) {
         t.who = c.groups + i * c.group_size;
         for (t.n = c.group_size; t.n > 0 && t.who[t.n - 1] < 0;)

@@ -12,6 +12,15 @@ sd_status ref_join(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
 bool ref_is_joint(const hlo_inst *in);
 sd_status ref_joint(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
 
+/* A computation on scalars, run many times. */
+typedef struct ref_region ref_region;
+ref_region *ref_region_open(hlo_ev *e, const hlo_comp *c);
+/* arg: elements; result: where to put them, not among the arguments. */
+sd_status ref_region_run(hlo_ev *e, ref_region *r, const void *const *arg,
+                         void *const *result);
+/* True if the region is one op on its two parameters, as a sum is: *op. */
+bool ref_region_op(const ref_region *r, hlo_op *op);
+
 /* Sorts the lines of n arrays along dimension d by `less` (NULL: the largest
  * first), and keeps of each line as many elements as out has room for. */
 sd_status ref_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
@@ -21,6 +30,7 @@ hlo_eval_fn ref_reduce, ref_window, ref_scan, ref_map,
     ref_sort;             /* ref_region.c */
 hlo_eval_fn ref_dot, ref_conv, ref_fft, ref_norm,
     ref_fft_lines;        /* ref_math.c */
+hlo_eval_fn ref_scatter;  /* ref_elements.c */
 hlo_eval_fn ref_rng;      /* ref_rng.c */
 hlo_eval_fn ref_custom;   /* ref_custom.c */
 hlo_eval_fn ref_attend;   /* ref_attend.c */

@@ -8,7 +8,7 @@
 
 typedef struct {
     hlo_ev *e;
-    hlo_region *region;
+    ref_region *region;
     int n;
     bool wide;
     hlo_op op;
@@ -27,9 +27,9 @@ static void reducer_init(reducer *r, hlo_ev *e, const hlo_comp *c, int n,
     sd_kind k = sd_dtype_kind(t);
 
     *r = (reducer){.e = e, .n = n, .init = init, .t = t};
-    r->region = hlo_region_open(e, c);
+    r->region = ref_region_open(e, c);
     r->wide = n == 1 && (k == SD_K_FLOAT || k == SD_K_COMPLEX) &&
-              hlo_region_op(r->region, &r->op) &&
+              ref_region_op(r->region, &r->op) &&
               (r->op == HLO_ADD || r->op == HLO_MULTIPLY);
     r->acc = sd_arena_alloc(e->arena, (size_t)n * 16);
     r->next = sd_arena_alloc(e->arena, (size_t)n * 16);
@@ -70,7 +70,7 @@ static sd_status reducer_add(reducer *r, const hlo_value *x, int64_t i)
     }
     for (int k = 0; k < r->n; k++)
         r->arg[r->n + k] = hlo_at_elem(&x[k], i);
-    if ((st = hlo_region_run(r->e, r->region, r->arg, r->to)))
+    if ((st = ref_region_run(r->e, r->region, r->arg, r->to)))
         return st;
     for (int k = 0; k < r->n; k++)
         memcpy(r->acc[k], r->next[k], 16);
@@ -202,7 +202,7 @@ static sd_status reduce_window(hlo_ev *e, const hlo_inst *in,
 }
 
 /* The element that `select` leaves of a window; -1 when all is padding. */
-static sd_status pick(hlo_ev *e, hlo_region *select, const hlo_inst *in,
+static sd_status pick(hlo_ev *e, ref_region *select, const hlo_inst *in,
                       const hlo_value *x, const int64_t *stride,
                       const int64_t *ix, int64_t *out)
 {
@@ -221,7 +221,7 @@ static sd_status pick(hlo_ev *e, hlo_region *select, const hlo_inst *in,
         if (*out >= 0) {
             const void *pair[2] = {hlo_at_elem(x, *out), hlo_at_elem(x, at)};
 
-            if ((st = hlo_region_run(e, select, pair, &to)))
+            if ((st = ref_region_run(e, select, pair, &to)))
                 return st;
         }
         if (!stays)
@@ -236,7 +236,7 @@ static sd_status select_and_scatter(hlo_ev *e, const hlo_inst *in,
     const sd_shape *s = arg[0].shape, *src = arg[1].shape;
     size_t size = sd_dtype_bytes(s->dtype);
     int64_t ix[SD_MAX_RANK] = {0}, stride[SD_MAX_RANK], at, i = 0;
-    hlo_region *select, *scatter;
+    ref_region *select, *scatter;
     char fresh[16];
     void *to = fresh;
     sd_status st;
@@ -245,8 +245,8 @@ static sd_status select_and_scatter(hlo_ev *e, const hlo_inst *in,
         memcpy(hlo_at_elem(out, k), arg[2].data, size);
     if (sd_shape_count(src) == 0)
         return NULL;
-    select = hlo_region_open(e, in->comp[0]);
-    scatter = hlo_region_open(e, in->comp[1]);
+    select = ref_region_open(e, in->comp[0]);
+    scatter = ref_region_open(e, in->comp[1]);
     hlo_strides(s, stride);
     do {
         if ((st = pick(e, select, in, &arg[0], stride, ix, &at)))
@@ -255,7 +255,7 @@ static sd_status select_and_scatter(hlo_ev *e, const hlo_inst *in,
             const void *pair[2] = {hlo_at_elem(out, at),
                                    hlo_at_elem(&arg[1], i)};
 
-            if ((st = hlo_region_run(e, scatter, pair, &to)))
+            if ((st = ref_region_run(e, scatter, pair, &to)))
                 return st;
             memcpy(hlo_at_elem(out, at), fresh, size);
         }
@@ -320,7 +320,7 @@ sd_status ref_map(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 {
     const void **x = sd_arena_array(e->arena, const void *, in->narg);
     int64_t n = sd_shape_count(out->shape);
-    hlo_region *r = hlo_region_open(e, in->comp[0]);
+    ref_region *r = ref_region_open(e, in->comp[0]);
     sd_status st;
 
     for (int64_t i = 0; i < n; i++) {
@@ -328,7 +328,7 @@ sd_status ref_map(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
         for (int k = 0; k < in->narg; k++)
             x[k] = hlo_at_elem(&arg[k], i);
-        if ((st = hlo_region_run(e, r, x, &to)))
+        if ((st = ref_region_run(e, r, x, &to)))
             return st;
     }
     return NULL;
@@ -338,7 +338,7 @@ sd_status ref_map(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
 typedef struct {
     hlo_ev *e;
-    hlo_region *less; /* NULL: largest first, in the total order */
+    ref_region *less; /* NULL: largest first, in the total order */
     const hlo_value *x;
     int n;
     const void **pair;
@@ -359,7 +359,7 @@ static bool comes_before(sorter *s, int64_t a, int64_t b)
         s->pair[2 * k] = hlo_at_elem(&s->x[k], a);
         s->pair[2 * k + 1] = hlo_at_elem(&s->x[k], b);
     }
-    s->st = hlo_region_run(s->e, s->less, s->pair, &to);
+    s->st = ref_region_run(s->e, s->less, s->pair, &to);
     return yes;
 }
 
@@ -431,7 +431,7 @@ sd_status ref_sort_lines(hlo_ev *e, const hlo_comp *less, int n,
     if (count == 0)
         return NULL;
     if (less)
-        so.less = hlo_region_open(e, less);
+        so.less = ref_region_open(e, less);
     so.pair = sd_arena_array(e->arena, const void *, 2 * n);
     int64_t *at = sd_arena_array(e->arena, int64_t, len);
     int64_t *tmp = sd_arena_array(e->arena, int64_t, len);

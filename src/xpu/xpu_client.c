@@ -131,33 +131,45 @@ static void leave_alone(const device_kind_info *k, const sd_options *opt,
     sd_status_free(st);
 }
 
-static void warn_of_host_devices(const char *title, const sd_options *opt)
+/* Of numbers of devices that are asked for of another kind than is used. */
+static void warn_of_numbers(device_kind used, const sd_options *opt)
 {
-    int64_t n = sd_opt_int(opt, SD_OPT_HOST_DEVICES);
+    static const struct {
+        sd_option number;
+        device_kind kind;
+    } row[] = {{SD_OPT_HOST_DEVICES, DEVICE_HOST},
+               {SD_OPT_CL_SPLIT, DEVICE_CL}};
 
-    if (n > 1)
-        sd_log(SD_LOG_WARN,
-               "SUNDOG_HOST_DEVICES=%" PRId64 ": the %s is used, not the host; "
-               "SUNDOG_DEVICE=host makes devices of the host",
-               n, title);
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        int64_t n = sd_opt_int(opt, row[i].number);
+        const char *kind = device_kind_table[row[i].kind].name;
+
+        if (n > 1 && row[i].kind != used)
+            sd_log(SD_LOG_WARN,
+                   "%s=%" PRId64 " is for %s devices: the %s is used; "
+                   "SUNDOG_DEVICE=%s asks for them",
+                   sd_option_table[row[i].number].name, n, kind,
+                   device_kind_table[used].title, kind);
+    }
 }
 
 /* A GPU when there is one, else the host. */
 static sd_status open_any(xpu_client *c, const sd_options *opt)
 {
-    for (int k = DEVICE_KIND_COUNT - 1; k > DEVICE_HOST; k--) {
-        sd_status st;
+    sd_status st = NULL;
+    int k = DEVICE_KIND_COUNT;
 
+    while (--k >= DEVICE_HOST) {
         if (!open_kind[k])
             continue;
-        if (!(st = open_kind[k](c, opt, false))) {
-            warn_of_host_devices(device_kind_table[k].title, opt);
-            return NULL;
-        }
+        if (!(st = open_kind[k](c, opt, false)))
+            warn_of_numbers((device_kind)k, opt);
+        if (!st || k == DEVICE_HOST)
+            break;
         close_devices(c);
         leave_alone(&device_kind_table[k], opt, st);
     }
-    return open_kind[DEVICE_HOST](c, opt, false);
+    return st;
 }
 
 static sd_status open_devices(xpu_client *c, const sd_options *opt)

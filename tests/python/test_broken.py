@@ -133,14 +133,15 @@ def test_a_gpu_that_fails_leaves_the_host(said):
         "OpenCL, ")
 
 
-def test_devices_of_the_host_that_a_gpu_takes_the_place_of(said):
+@pytest.mark.parametrize("gpu, setting, kind, used", [
+    (1, "SUNDOG_HOST_DEVICES", "host", "OpenCL GPU"), (0, "SUNDOG_CL_SPLIT", "cl", "host")])
+def test_a_number_of_devices_of_another_kind_than_is_used(said, gpu, setting, kind, used):
     out, warnings = said("import jax; print(len(jax.devices('xpu')))",
-                         SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL="gpu=1,kernels=any",
-                         SUNDOG_HOST_DEVICES="4")
+                         SUNDOG_CL_LIBRARY=FAKE_CL, FAKE_CL=f"gpu={gpu},kernels=any",
+                         **{setting: "4"})
     assert out == "1"
-    assert warnings == [
-        "sundog warn: SUNDOG_HOST_DEVICES=4: the OpenCL GPU is used, not the "
-        "host; SUNDOG_DEVICE=host makes devices of the host"]
+    assert warnings[-1:] == [f"sundog warn: {setting}=4 is for {kind} devices: the {used} is "
+                             f"used; SUNDOG_DEVICE={kind} asks for them"]
 
 
 @pytest.mark.parametrize("device, setting, kind", [

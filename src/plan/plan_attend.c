@@ -99,6 +99,30 @@ static bool is_zero(const plan_node *n)
     }
 }
 
+static bool is_place(const plan_node *n)
+{
+    linear l = linear_of(n);
+
+    return l.ok && (l.row || l.key);
+}
+
+/* Does f ask for row and key only whether key <= row + beyond? */
+static bool asks_cut_alone(const plan_body *f, int64_t beyond)
+{
+    int64_t at;
+
+    for (int i = 0; i < f->nnode; i++) {
+        const plan_node *n = f->node[i];
+
+        for (int j = 0; j < n->narg; j++)
+            if (is_place(n->arg[j]) && !is_place(n) &&
+                ((!bounds_key(n, true, &at) && !bounds_key(n, false, &at)) ||
+                 n->op != HLO_COMPARE || at != beyond))
+                return false;
+    }
+    return true;
+}
+
 static void find_cut(plan_attend *a)
 {
     const plan_node *n = a->score->root[0];
@@ -112,6 +136,8 @@ static void find_cut(plan_attend *a)
                  bounds_key(n->arg[0], true, &a->beyond)) ||
                 (is_number(n->arg[1], &a->masked) &&
                  bounds_key(n->arg[0], false, &a->beyond));
+    a->cut_alone = a->is_cut && asks_cut_alone(a->score, a->beyond) &&
+                   (!a->slope || asks_cut_alone(a->slope, a->beyond));
 }
 
 /* ---- lowering ---- */
@@ -220,17 +246,17 @@ static void tile_value(plan_attend *a)
     a->pairs = PAIRS;
 }
 
-/* Of k and v an item has two sums, which leave less room for a block's scores
- * and their cotangents. */
+/* Groups of one team do not wait for another one: while one computes, those
+ * beside it multiply.  Wide q and its cotangent leave room for one group, which
+ * has two.  Of wide k and v an item has so many sums that there is less of a
+ * block's scores and their cotangents. */
 static void tile_gradient(plan_attend *a)
 {
-    bool keys = a->of.kind == HLO_ATTEND_OF_KEYS;
-    int fixed = TEAMS * TEAM_ROWS,
-        block =
-            keys && a->of.extent[HLO_ATTEND_D] + a->of.extent[HLO_ATTEND_E] >
-                        2 * MOST_NARROW
-                ? NARROW_KEYS
-                : KEYS;
+    bool keys = a->of.kind == HLO_ATTEND_OF_KEYS,
+         wide = a->of.extent[HLO_ATTEND_D] + a->of.extent[HLO_ATTEND_E] >
+                2 * MOST_NARROW;
+    int fixed = (wide && !keys ? TEAMS : 1) * TEAM_ROWS,
+        block = wide && keys ? NARROW_KEYS : KEYS;
 
     a->rows = keys ? block : fixed;
     a->keys = keys ? fixed : block;
@@ -251,7 +277,7 @@ void plan_tile_attend(plan_kernel *k)
     lay_out(a, sd_dtype_bytes(t));
     fixed = plan_attend_block(a, axis);
     a->blocks = (a->of.extent[axis] + fixed - 1) / fixed;
-    k->group = k->items = TEAMS * TEAM;
+    k->group = k->items = fixed / TEAM_ROWS * TEAM;
     k->tiles = a->blocks;
     for (int i = 0; i < HLO_ATTEND_BATCH; i++)
         k->tiles *= a->of.extent[i];
@@ -294,7 +320,8 @@ void plan_print_attend(sd_buf *b, const plan_kernel *k)
         plan_print_body(b, a->slope);
     }
     if (a->is_cut)
-        sd_buf_fmt(b, ", %g where k > q + %" PRId64, a->masked, a->beyond);
+        sd_buf_fmt(b, ", %g where k > q + %" PRId64 "%s", a->masked, a->beyond,
+                   a->cut_alone ? " alone" : "");
     sd_buf_str(b, "\n");
 }
 

@@ -39,7 +39,7 @@ typedef struct {
     /* Of local memory: where the areas of these begin, and what one of each
      * has; behind them a word an item, which nobody reads: see wait_behind. */
     size_t at[PLAN_ATTEND_COPIED], bytes[PLAN_ATTEND_COPIED], marks;
-    bool is_cut;
+    bool is_cut, cut_alone; /* nothing else asks for row and key */
     int64_t beyond;
     double masked;
 } plan_attend;

@@ -173,7 +173,7 @@ typedef struct {
     void (*take_sum)(emit *e, LLVMValueRef slot, int sum);
     /* Wide engines: the item's n sums, of type t, are the engine's own from when
      * they are opened, as 0, until they are taken.  sums + x * y begins and goes
-     * on by itself; wait: until no more than `left` (0 or 1) that were begun go
+     * on by itself; wait: until no more than `left` (0 to 3) that were begun go
      * on.  settle: after the next barrier wide engines see, too, what the
      * item wrote to local memory. */
     void (*open_sums)(emit *e, LLVMTypeRef t, int n);

@@ -146,12 +146,35 @@ static void run_block(attending *t, LLVMValueRef at)
     take_block(t, next);
 }
 
+static void run_some(attending *t, LLVMValueRef from, LLVMValueRef to,
+                     bool seen)
+{
+    emit_loop l;
+
+    t->is_seen = seen;
+    emit_loop_open(t->e, &l, from, to, 1);
+    run_block(t, l.at);
+    emit_loop_close(t->e, &l);
+    t->is_seen = false;
+}
+
+/* Those of which the scores that come next are of a block that is seen whole.
+ */
+static LLVMValueRef run_seen(attending *t, LLVMValueRef from, LLVMValueRef last)
+{
+    emit *e = t->e;
+    LLVMValueRef to = emit_plus(e, attend_first_other(t), -1);
+
+    to = emit_smaller(e, emit_larger(e, to, from), last);
+    run_some(t, from, to, true);
+    return to;
+}
+
 /* All blocks of keys from t->from to t->to. */
 static void run_blocks(attending *t)
 {
     emit *e = t->e;
     LLVMValueRef from = emit_get(e, t->from), last;
-    emit_loop l;
 
     last = emit_plus(e, emit_get(e, t->to), -1);
     emit_barrier(e);
@@ -164,9 +187,9 @@ static void run_blocks(attending *t)
     begin_scores(t, from);
     e->abi->wait(e, 0);
     take_block(t, from);
-    emit_loop_open(e, &l, from, last, 1);
-    run_block(t, l.at);
-    emit_loop_close(e, &l);
+    if (t->a->cut_alone)
+        from = run_seen(t, from, last);
+    run_some(t, from, last, false);
     attend_meet(t, 0);
     begin_sums(t, last);
     e->abi->wait(e, 0);

@@ -67,7 +67,9 @@ typedef struct {
     int nscore, nsum;
     LLVMValueRef most[HALVES], sum[HALVES]; /* variables */
     LLVMValueRef *word; /* variables: weights of a block */
-    LLVMValueRef from, to; /* variables: blocks of keys */
+    LLVMValueRef from, to; /* variables: blocks */
+    bool is_seen; /* of a block: its rows see all of its keys, and functions of
+                     scores ask for nothing else of row and key */
 } attending;
 
 static inline LLVMValueRef attend_f32(emit *e, double v)
@@ -117,6 +119,9 @@ void attend_write(attending *t, int array, LLVMValueRef *v, int n);
 
 /* How many blocks have a key that some row of the group sees. */
 LLVMValueRef attend_seen_blocks(attending *t, int64_t all);
+/* Blocks that are seen whole come first for rows, last for keys: the first block
+ * behind those, or of those. */
+LLVMValueRef attend_first_other(attending *t);
 /* Is m, an f32, so near to what masked scores are, or no number, that these add
  * to sums? */
 LLVMValueRef attend_is_near(attending *t, LLVMValueRef m);

@@ -9,13 +9,15 @@
  *   for each block:
  *       wait for it, begin to copy the next
  *       begin the scores' products, x * z, and the weights' gradients, y * w
+ *       begin to add the block's before products' gradients times its z
  *       make weights of the scores; of keys: begin to add them times w
- *       make the products' gradients; begin to add them times z
+ *       make the products' gradients
+ *   add the last block's
  *
- * The last of these go on while the next block's products are begun, whose wait
- * is theirs, too.  Weights are as they were: each row's largest score and 1 /
- * its sum of exponentials are given.  Of a block of z and w, rows and keys that
- * are not there add nothing, whatever stands in their places.
+ * so that there are products to be made while items compute.  Weights are as
+ * they were: each row's largest score and 1 / its sum of exponentials are
+ * given.  Of a block of z and w, rows and keys that are not there add nothing,
+ * whatever stands in their places.
  *
  * Gradients of f32 go to the engine in two parts of bf16, which together are as
  * good as 16 bits: tf32, in which such products are made else, has 11. */
@@ -29,6 +31,7 @@ typedef struct {
     attend_copied *x, *y, *z, *w;
     int n;          /* scores of an item */
     LLVMValueRef *row[3]; /* m, r and c of halves, or of a block's columns */
+    LLVMValueRef *word[2]; /* variables: a block's dx, in two parts of f32 */
 } gradient;
 
 static bool of_keys(const gradient *g)
@@ -38,26 +41,33 @@ static bool of_keys(const gradient *g)
 
 /* ---- numbers of rows ---- */
 
-static LLVMValueRef number_of(gradient *g, int array, LLVMValueRef row)
+/* Of row + plus, which is read also where there is no such row. */
+static LLVMValueRef number_of(gradient *g, int array, LLVMValueRef row,
+                              int plus)
 {
     attending *t = g->t;
     emit *e = t->e;
     int64_t n = t->a->of.extent[HLO_ATTEND_Q],
             by = t->a->of.stride[array][HLO_ATTEND_Q];
+    LLVMValueRef p;
 
-    if (n % t->a->rows)
-        row = emit_smaller(e, row, emit_si(e, n - 1));
-    return emit_mem_read(e, SD_F32, t->base[array], emit_times(e, row, by), 1)
-        .re;
+    if (n % t->a->rows) {
+        row = emit_smaller(e, emit_plus(e, row, plus), emit_si(e, n - 1));
+        plus = 0;
+    }
+    p = emit_element(e, SD_F32, t->base[array], emit_times(e, row, by));
+    return emit_mem_read(e, SD_F32, p, emit_si(e, plus * by), 1).re;
 }
 
-/* The position that score i of an item has along the blocks' axis. */
-static LLVMValueRef other_at(gradient *g, LLVMValueRef block, int i)
+/* The first position that an item has along the blocks' axis, and how far
+ * behind it score i is. */
+static LLVMValueRef other_from(gradient *g, LLVMValueRef block)
 {
-    emit *e = g->t->e;
-
-    return emit_plus(e, emit_mad(e, block, g->z->rows, g->t->column),
-                     i / 4 * EIGHT + i % 2);
+    return emit_mad(g->t->e, block, g->z->rows, g->t->column);
+}
+static int behind_of(int i)
+{
+    return i / 4 * EIGHT + i % 2;
 }
 
 /* Which of a block's columns of an item score i is in. */
@@ -70,16 +80,17 @@ static void read_halves(gradient *g)
 {
     for (int i = 0; i < 3; i++)
         for (int h = 0; h < HALVES; h++)
-            g->row[i][h] = number_of(g, OF_M + i, attend_row(g->t, h));
+            g->row[i][h] = number_of(g, OF_M + i, attend_row(g->t, h), 0);
 }
 
-static void read_columns(gradient *g, LLVMValueRef block)
+static void read_columns(gradient *g, int array, LLVMValueRef block)
 {
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < g->n; j++)
-            if (j / 2 % HALVES == 0)
-                g->row[i][column_of(j)] =
-                    number_of(g, OF_M + i, other_at(g, block, j));
+    LLVMValueRef from = other_from(g, block);
+
+    for (int j = 0; j < g->n; j++)
+        if (j / 2 % HALVES == 0)
+            g->row[array - OF_M][column_of(j)] =
+                number_of(g, array, from, behind_of(j));
 }
 
 static LLVMValueRef row_number(gradient *g, int array, int i)
@@ -96,7 +107,7 @@ typedef struct {
 static point point_of(gradient *g, LLVMValueRef block, int i)
 {
     LLVMValueRef own = attend_row(g->t, i / 2 % HALVES),
-                 other = other_at(g, block, i);
+                 other = emit_plus(g->t->e, other_from(g, block), behind_of(i));
 
     return of_keys(g) ? (point){other, other, own} : (point){other, own, other};
 }
@@ -151,18 +162,50 @@ static void take_rest(gradient *g, LLVMValueRef *v, LLVMValueRef *word)
     }
 }
 
-static void add_slopes(gradient *g, LLVMValueRef *v, LLVMValueRef block)
+/* How many products add to sums of dx: see the top. */
+static int parts_of(const gradient *g)
 {
-    LLVMValueRef *word = packed(g, v);
-
-    attend_add(g->t, "sum", word, g->z, block);
-    if (g->t->a->slope->root[0]->dtype != SD_F32)
-        return;
-    take_rest(g, v, word);
-    attend_add(g->t, "sum", packed(g, v), g->z, block);
+    return g->t->a->slope->root[0]->dtype == SD_F32 ? 2 : 1;
 }
 
-static void take_block(gradient *g, LLVMValueRef block)
+static void keep_slopes(gradient *g, LLVMValueRef *v)
+{
+    emit *e = g->t->e;
+
+    for (int part = 0; part < parts_of(g); part++) {
+        LLVMValueRef *word = packed(g, v);
+
+        for (int i = 0; i < g->n / 2; i++)
+            LLVMBuildStore(e->b, word[i], g->word[part][i]);
+        take_rest(g, v, word);
+    }
+}
+
+static void add_slopes(gradient *g, LLVMValueRef block)
+{
+    emit *e = g->t->e;
+    LLVMValueRef *word = sd_arena_array(e->a, LLVMValueRef, g->n / 2);
+
+    for (int part = 0; part < parts_of(g); part++) {
+        for (int i = 0; i < g->n / 2; i++)
+            word[i] = LLVMBuildLoad2(e->b, e->i32, g->word[part][i], "");
+        attend_add(g->t, "sum", word, g->z, block);
+    }
+}
+
+/* Waits for all products, not before v is there: see emit_attend_abi. */
+static void wait_behind(gradient *g, LLVMValueRef v)
+{
+    emit *e = g->t->e;
+    LLVMValueRef mark =
+        emit_mad(e, e->lid, sizeof(float), emit_si(e, (int64_t)g->t->a->marks));
+
+    e->abi->attend->wait_behind(e, emit_local(e, mark), v);
+}
+
+/* The block's products go on, and `behind` them more.  Of keys the sums of the
+ * block before have to come to their end before there are further words. */
+static void take_block(gradient *g, LLVMValueRef block, int behind)
 {
     attending *t = g->t;
     emit *e = t->e;
@@ -170,21 +213,29 @@ static void take_block(gradient *g, LLVMValueRef block)
                  *p = s + g->n, *v = p + g->n;
     point *at = sd_arena_array(e->a, point, g->n);
 
-    if (of_keys(g))
-        read_columns(g, block);
-    e->abi->wait(e, 1);
+    if (of_keys(g)) {
+        read_columns(g, OF_M, block);
+        read_columns(g, OF_R, block);
+    }
+    e->abi->wait(e, behind + 1);
     e->abi->attend->take(e, "score", s, g->n);
     for (int i = 0; i < g->n; i++) {
         at[i] = point_of(g, block, i);
         p[i] = weight_of(g, s[i], &at[i], i);
     }
-    if (of_keys(g))
+    if (of_keys(g)) {
+        read_columns(g, OF_C, block); /* no register had room for them before */
+        wait_behind(g, p[g->n - 1]);
         attend_add(t, "other", packed(g, p), g->w, block);
-    e->abi->wait(e, of_keys(g));
+    } else {
+        e->abi->wait(e, behind);
+    }
     e->abi->attend->take(e, "slope", v, g->n);
     for (int i = 0; i < g->n; i++)
         v[i] = slope_of(g, s[i], p[i], v[i], &at[i], i);
-    add_slopes(g, v, block);
+    if (!of_keys(g) && behind)
+        wait_behind(g, v[g->n - 1]);
+    keep_slopes(g, v);
 }
 
 static void copy_block(gradient *g, LLVMValueRef block)
@@ -194,22 +245,49 @@ static void copy_block(gradient *g, LLVMValueRef block)
     g->t->e->abi->close_copies(g->t->e);
 }
 
-static void run_blocks(gradient *g)
+static void begin_block(gradient *g, LLVMValueRef block)
+{
+    attend_meet(g->t, 0);
+    copy_block(g, emit_plus(g->t->e, block, 1));
+    attend_multiply(g->t, "score", g->x, g->z, block);
+    attend_multiply(g->t, "slope", g->y, g->w, block);
+}
+
+static void run_some(gradient *g, LLVMValueRef from, LLVMValueRef to, bool seen)
 {
     attending *t = g->t;
     emit *e = t->e;
     emit_loop l;
 
+    t->is_seen = seen;
+    emit_loop_open(e, &l, from, to, 1);
+    begin_block(g, l.at);
+    add_slopes(g, emit_plus(e, l.at, -1));
+    take_block(g, l.at, parts_of(g));
+    emit_loop_close(e, &l);
+    t->is_seen = false;
+}
+
+/* What is not told by row and key is the same in all blocks. */
+static void run_blocks(gradient *g)
+{
+    attending *t = g->t;
+    emit *e = t->e;
+    LLVMValueRef from = emit_get(e, t->from), to = emit_get(e, t->to),
+                 next = emit_plus(e, from, 1), other = next;
+
     attend_copy(t, g->x, t->first, emit_si(e, 0));
     attend_copy(t, g->y, t->first, emit_si(e, 0));
-    copy_block(g, emit_get(e, t->from));
-    emit_loop_open(e, &l, emit_get(e, t->from), emit_get(e, t->to), 1);
-    attend_meet(t, 0);
-    copy_block(g, emit_plus(e, l.at, 1));
-    attend_multiply(t, "score", g->x, g->z, l.at);
-    attend_multiply(t, "slope", g->y, g->w, l.at);
-    take_block(g, l.at);
-    emit_loop_close(e, &l);
+    copy_block(g, from);
+    begin_block(g, from);
+    take_block(g, from, 0);
+    if (t->a->cut_alone) {
+        other =
+            emit_smaller(e, emit_larger(e, attend_first_other(t), next), to);
+        run_some(g, next, other, !of_keys(g));
+    }
+    run_some(g, other, to, t->a->cut_alone && of_keys(g));
+    add_slopes(g, emit_plus(e, to, -1));
     e->abi->await_copies(e, 0);
     e->abi->wait(e, 0);
 }
@@ -238,7 +316,7 @@ static LLVMValueRef is_block_near(gradient *g, LLVMValueRef blocks)
 
     emit_loop_open(e, &l, e->lid, emit_times(e, blocks, g->z->rows),
                    e->k->group);
-    near = attend_is_near(t, number_of(g, OF_M, l.at));
+    near = attend_is_near(t, number_of(g, OF_M, l.at, 0));
     near = emit_select(e, near, emit_si(e, 1), emit_get(e, any));
     LLVMBuildStore(e->b, near, any);
     emit_loop_close(e, &l);
@@ -298,6 +376,11 @@ static void open_gradient(gradient *g)
     g->n = (int)g->z->rows / 2;
     for (int i = 0; i < 3; i++)
         g->row[i] = sd_arena_array(t->e->a, LLVMValueRef, g->n + HALVES);
+    for (int part = 0; part < parts_of(g); part++) {
+        g->word[part] = sd_arena_array(t->e->a, LLVMValueRef, g->n / 2);
+        for (int i = 0; i < g->n / 2; i++)
+            g->word[part][i] = emit_alloca(t->e, t->e->i32);
+    }
 }
 
 static void write_sums(gradient *g, const char *sums, int array,

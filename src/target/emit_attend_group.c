@@ -253,8 +253,8 @@ static LLVMValueRef function_of(attending *t, const plan_body *f, emit_value *x,
     emit_value root[1];
 
     x[0] = emit_convert(e, x[0], SD_F32, of->score->param[0]->shape->dtype);
-    x[1] = emit_place(e, SD_S32, row);
-    x[2] = emit_place(e, SD_S32, key);
+    x[1] = emit_place(e, SD_S32, t->is_seen ? emit_si(e, 0) : row);
+    x[2] = emit_place(e, SD_S32, t->is_seen ? emit_si(e, t->a->beyond) : key);
     for (int i = 0; i < of->nmore; i++)
         x[n + i] = element_of(t, of->nown + i, row, key);
     emit_body(e, f, x, root);
@@ -317,6 +317,18 @@ LLVMValueRef attend_seen_blocks(attending *t, int64_t all)
     last = emit_larger(e, last, emit_si(e, 0));
     return emit_smaller(e, emit_plus(e, emit_over(e, last, t->a->keys), 1),
                         emit_si(e, all));
+}
+
+LLVMValueRef attend_first_other(attending *t)
+{
+    emit *e = t->e;
+    const plan_attend *a = t->a;
+    bool keys = plan_attend_axis(a, false) == HLO_ATTEND_K;
+    int64_t block = plan_attend_block(a, plan_attend_axis(a, true)),
+            n = keys ? a->keys - 1 - a->beyond : a->beyond + 1;
+    LLVMValueRef at = emit_larger(e, emit_plus(e, t->first, n), emit_si(e, 0));
+
+    return emit_over(e, keys ? emit_plus(e, at, block - 1) : at, block);
 }
 
 LLVMValueRef attend_is_near(attending *t, LLVMValueRef m)

@@ -485,8 +485,10 @@ static void begin(emit *e, const emit_wide *w)
 
 static void wait(emit *e, int left)
 {
-    put_plain(e, left ? "wgmma.wait_group.sync.aligned 1;"
-                      : "wgmma.wait_group.sync.aligned 0;");
+    char text[40];
+
+    snprintf(text, sizeof text, "wgmma.wait_group.sync.aligned %d;", left);
+    put_plain(e, text);
 }
 
 /* Zeros are not read: all items would ask the second level of cache for one

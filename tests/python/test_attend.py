@@ -114,6 +114,9 @@ GRAPHS = {
     "a head of 136": lambda: Graph(d=136, h=1),
     "rows and keys that fill no block": lambda: Graph(t=200, s=77, d=16),
     "causal": lambda: Graph(score=causal("-inf"), mask=of_mask(LOWER, -np.inf)),
+    "causal, of several blocks": lambda: Graph(
+        t=256, s=256, h=1, score=causal("-inf").replace("128,128", "256,256"),
+        mask=of_mask(np.tril(np.ones((256, 256), bool)), -np.inf)),
     "causal, finite": lambda: Graph(score=causal("-1e30"), mask=of_mask(LOWER, -1e30)),
     "causal, near": lambda: Graph(score=causal("-1"), mask=of_mask(LOWER, -1.0)),
     "bias": lambda: Graph(score=BIASED, more=[BIAS], mask=lambda x: x + BIAS),
@@ -217,7 +220,7 @@ GRADIENTS = {
     "f16": {"kind": "f16", "d": 32},
     "heads of 128": {"d": 128, "type": "f32"},
     "heads of 40 and 96": {"d": 40, "e": 96},
-    "rows and keys that fill no block": {"t": 200, "s": 77, "d": 16},
+    "rows and keys that fill no block": {"t": 200, "s": 77, "d": 32},
     "causal": {"t": 256, "s": 256, "causal": True, "type": "f32"},
     "causal, more keys than rows": {"t": 90, "s": 300, "d": 32, "causal": True, "fill": -1e30},
     "causal, near": {"causal": True, "fill": -1.0},

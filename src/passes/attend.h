@@ -64,6 +64,8 @@ typedef struct {
     hlo_inst *ds, *dx; /* the gradient of a score, of the first product */
     attend_view ds_view, dx_view;
     attend_product dq, dk, dv;
+    unsigned shared; /* axes of the batch that q has and k and v have not: heads
+                        of k that several of q share, over which dk and dv sum */
     hlo_comp *score, *comp; /* functions of a score: it, and its gradient */
 } attend_gradient;
 

@@ -93,6 +93,7 @@ typedef struct {
     char name[SD_MAX_RANK + 1];
     const sd_shape *shape; /* with a dimension an axis, the own one last */
     int at; /* dimension of these where the own one is in `in` */
+    int nshared; /* first dimensions, over which it is to be summed still */
 } result;
 
 static bool has_own_last(const result *r)
@@ -153,6 +154,34 @@ static result result_of(const attend_pattern *p, hlo_inst *dot,
     return r;
 }
 
+/* Of keys that several heads share each of these has sums, of f32. */
+static result result_of_keys(const attend_gradient *g, const attend_product *x,
+                             int own)
+{
+    const attend_pattern *p = g->p;
+    result r = result_of(p, x->dot, &x->v, own);
+    int64_t dim[SD_MAX_RANK];
+    char name[SD_MAX_RANK + 1] = {0};
+    int n = 0;
+
+    for (int i = 0; i < p->naxis; i++)
+        if (g->shared >> i & 1) {
+            name[n] = letter_of(p, i);
+            dim[n++] = p->extent[i];
+        }
+    if (n == 0)
+        return r;
+    r.nshared = n;
+    for (int i = 0; i <= r.shape->rank; i++)
+        name[n + i] = r.name[i];
+    for (int i = 0; i < r.shape->rank; i++)
+        dim[n + i] = r.shape->dim[i];
+    memcpy(r.name, name, sizeof name);
+    r.shape = sd_shape_make(r.in->parent->module->arena, SD_F32,
+                            n + r.shape->rank, dim);
+    return r;
+}
+
 /* An f32 of each row, whose neighbours lie side by side. */
 static result result_of_rows(const attend_pattern *p)
 {
@@ -177,8 +206,13 @@ static result result_of_rows(const attend_pattern *p)
 static void put_result(hlo_at at, const result *r, hlo_inst *x)
 {
     int64_t back[SD_MAX_RANK];
-    int n = r->shape->rank;
+    int n = r->shape->rank - r->nshared;
 
+    for (int i = 0; i < r->nshared; i++)
+        back[i] = i;
+    if (r->nshared)
+        x = pass_convert(at, pass_dtype(r->in),
+                         hlo_make_sum(at, x, back, r->nshared));
     for (int i = 0; i < n; i++)
         back[i] = i < r->at ? i : i == r->at ? n - 1 : i - 1;
     if (r->at != n - 1)
@@ -348,8 +382,8 @@ void attend_call_gradient(attend_gradient *g)
     operand x[HLO_ATTEND_ARRAYS];
     int n = HLO_ATTEND_OWN + p->nleaf;
     result dq = result_of(p, g->dq.dot, &g->dq.v, ATTEND_D);
-    result keys[2] = {result_of(p, g->dk.dot, &g->dk.v, ATTEND_D),
-                      result_of(p, g->dv.dot, &g->dv.v, ATTEND_E)};
+    result keys[2] = {result_of_keys(g, &g->dk, ATTEND_D),
+                      result_of_keys(g, &g->dv, ATTEND_E)};
     hlo_comp *both[2] = {g->score, g->comp};
     hlo_inst *call;
 

@@ -203,26 +203,32 @@ static bool same_array(const attend_pattern *p, hlo_inst *x, attend_view v,
     return bare(p, x, &v) == bare(p, y, &w) && attend_same_view(&v, &w);
 }
 
+/* The axes of dimensions of a view, as bits. */
+static unsigned axes_of(const attend_view *v, const hlo_dims *d)
+{
+    unsigned axes = 0;
+
+    for (int i = 0; i < d->n; i++)
+        for (int j = 0; j < v->n[d->at[i]]; j++)
+            axes |= 1u << v->axis[d->at[i]][j];
+    return axes;
+}
+
 /* The axes of operand k of a product, of which operand 1 - k has v, and the
  * result's; own: of the operand's own dimension.  False: it has several, or the
- * product sums over something else than `over`. */
-static bool view_product(hlo_inst *dot, int k, const attend_view *v, int over,
-                         int own, attend_view *operand, attend_view *result)
+ * product sums over others than `over`, as bits. */
+static bool view_product(hlo_inst *dot, int k, const attend_view *v,
+                         unsigned over, int own, attend_view *operand,
+                         attend_view *result)
 {
     const hlo_dot *d = dot->u.dot;
     const hlo_dims *c = attend_contract(d, 1 - k), *b = attend_batch(d, 1 - k);
-    bool sums = false, has = false;
+    bool has = false;
 
     *operand = *result = (attend_view){0};
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 0; i < c->n; i++)
         attend_take_axes(operand, (int)attend_contract(d, k)->at[i], v,
                          c->at[i]);
-        if (v->n[c->at[i]] == 0)
-            continue;
-        if (sums || v->n[c->at[i]] > 1 || v->axis[c->at[i]][0] != over)
-            return false;
-        sums = true;
-    }
     for (int i = 0; i < b->n; i++)
         attend_take_axes(operand, (int)attend_batch(d, k)->at[i], v, b->at[i]);
     for (int i = 0; i < dot->arg[1 - k]->shape->rank; i++)
@@ -239,7 +245,7 @@ static bool view_product(hlo_inst *dot, int k, const attend_view *v, int over,
         attend_add_axis(operand, i, own);
         attend_add_axis(result, attend_result_dim(dot, k, i), own);
     }
-    return sums && has;
+    return has && axes_of(v, c) == over;
 }
 
 /* The result's cotangent times v: which operand is the cotangent? */
@@ -271,11 +277,12 @@ static void take_product(attend_gradient *g, hlo_inst *dot, int k,
 {
     attend_pattern *p = g->p;
     hlo_inst *x = dot->arg[1 - k], *from;
+    unsigned rows = 1u << p->row | g->shared;
     attend_view operand, result, w = *v;
 
     if (dot == p->last || dot == p->dot)
         return;
-    if (view_product(dot, k, v, p->row, ATTEND_E, &operand, &result) &&
+    if (view_product(dot, k, v, rows, ATTEND_E, &operand, &result) &&
         is(monomial_of(g, x, *v), 0, 1, -1, false, false)) {
         if (g->o && !g->dv.dot &&
             same_array(p, dot->arg[k], operand, g->o, g->o_view))
@@ -291,8 +298,8 @@ static void take_product(attend_gradient *g, hlo_inst *dot, int k,
         attend_product *to = side ? &g->dk : &g->dq;
         int with = side ? p->q : 1 - p->q;
 
-        if (!view_product(dot, k, v, side ? p->row : p->key, ATTEND_D, &operand,
-                          &result) ||
+        if (!view_product(dot, k, v, side ? rows : 1u << p->key, ATTEND_D,
+                          &operand, &result) ||
             to->dot ||
             (g->dx && (g->dx != from || !attend_same_view(&w, &g->dx_view))) ||
             !same_array(
@@ -358,31 +365,36 @@ static bool find_products(attend_gradient *g, const placed *l)
 
 /* ---- what kernels take ---- */
 
-static bool has_all_but(const attend_pattern *p, const hlo_inst *x,
-                        const attend_view *v, int axis)
+/* As bits, the axes of scores that x has. */
+static unsigned axes_in(const attend_pattern *p, const hlo_inst *x,
+                        const attend_view *v)
 {
+    unsigned axes = 0;
+
     for (int i = 0; i < p->naxis; i++)
-        if (i != axis && !attend_view_has(v, x->shape->rank, i))
-            return false;
-    return true;
+        if (attend_view_has(v, x->shape->rank, i))
+            axes |= 1u << i;
+    return axes;
 }
 
-/* q, k, v and the cotangent have all of the batch: no head of k has several of
- * q. */
-static bool has_batch(const attend_gradient *g)
+static unsigned axes_in_operand(const attend_pattern *p, int k)
+{
+    attend_view v = attend_operand_view(p->dot, k, &p->dot_view, ATTEND_D);
+
+    return axes_in(p, p->dot->arg[k], &v);
+}
+
+/* q has all of the batch; k and v have the same of it. */
+static bool find_shared(attend_gradient *g)
 {
     const attend_pattern *p = g->p;
     attend_view v = attend_value_view(p);
+    unsigned all = (1u << p->naxis) - 1, row = 1u << p->row;
+    unsigned keys = axes_in_operand(p, 1 - p->q);
 
-    if (!has_all_but(p, g->o, &g->o_view, p->key) ||
-        !has_all_but(p, p->value, &v, p->row))
-        return false;
-    for (int k = 0; k < 2; k++) {
-        v = attend_operand_view(p->dot, k, &p->dot_view, ATTEND_D);
-        if (!has_all_but(p, p->dot->arg[k], &v, k == p->q ? p->key : p->row))
-            return false;
-    }
-    return true;
+    g->shared = all & ~row & ~keys;
+    return axes_in_operand(p, p->q) == (all & ~(1u << p->key)) &&
+           axes_in(p, p->value, &v) == keys;
 }
 
 /* An f32 dx goes to the engine in two parts of bf16, which is no less than tf32
@@ -398,15 +410,27 @@ static bool fits_product(const attend_gradient *g, const hlo_inst *dot,
              pass_may_round(g->dev, dot->u.dot->prec)));
 }
 
+/* Sums of keys have all of the batch. */
+static bool fits_sums(const attend_pattern *p)
+{
+    double n = (double)SD_MAX(p->extent[ATTEND_D], p->extent[ATTEND_E]);
+
+    for (int i = 0; i < p->naxis; i++)
+        n *= i == p->row ? 1 : (double)p->extent[i];
+    return n < INT32_MAX;
+}
+
 static bool fits(const attend_gradient *g)
 {
     const attend_pattern *p = g->p;
     sd_dtype t = pass_dtype(p->value);
 
-    return pass_dtype(g->o) == t && has_batch(g) &&
+    return pass_dtype(g->o) == t &&
+           axes_in(p, g->o, &g->o_view) ==
+               (((1u << p->naxis) - 1) & ~(1u << p->key)) &&
            p->extent[ATTEND_D] <= HLO_ATTEND_MOST_GRADIENT &&
            p->extent[ATTEND_E] <= HLO_ATTEND_MOST_GRADIENT &&
-           sd_shape_count(g->o->shape) < INT32_MAX &&
+           sd_shape_count(g->o->shape) < INT32_MAX && fits_sums(p) &&
            fits_product(g, g->dq.dot, t) && fits_product(g, g->dk.dot, t) &&
            pass_dtype(g->dv.dot->arg[0]) == t &&
            pass_dtype(g->dv.dot->arg[1]) == t &&
@@ -418,6 +442,8 @@ bool attend_find_gradient(attend_gradient *g)
 {
     placed l = {0};
 
+    if (!find_shared(g))
+        return false;
     place_users(g->p, &l);
     return find_products(g, &l) && fits(g) && attend_make_slope(g);
 }

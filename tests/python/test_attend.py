@@ -154,16 +154,26 @@ def test_attention(name, tmp_path):
 class Gradient:
     """What of a gradient one call makes, "q" or "k and v", of q [b, t, h, d], k and v [b, s, h, d]
     and [b, s, h, e]; type: of dx, the products' gradients.  see: pred[b, s], which keys there are;
-    causal: rows see keys up to their own; else a score is `fill`."""
+    causal: rows see keys up to their own; else a score is `fill`.  shared: one head of k and v,
+    whose gradients come by head of q, [h, b, s, ..] in f32."""
 
-    def __init__(self, of, kind="bf16", t=128, s=128, d=64, e=None, type=None, causal=False, see=None, fill=-np.inf):
+    def __init__(self, of, kind="bf16", t=128, s=128, d=64, e=None, type=None, causal=False, see=None, fill=-np.inf,
+                 shared=False):
         b, h, e, self.of, type = 2 if see is not None else 1, 2, e or d, of, type or kind
         q, k, v, o = (random(kind, b, n, h, w) for n, w in ((t, d), (s, d), (s, e), (t, e)))
         k, o = np.ascontiguousarray(k[:, ::-1]), np.ascontiguousarray(o[:, :, ::-1])
         seen = np.tril(np.ones((t, s), bool)) if causal else np.ones((t, s), bool)
         seen = seen & (np.ones((b, s), bool) if see is None else see)[:, None, None, :]
         more = [] if see is None else [see]
-        self.outs, self.want, rows = self.values(q, k, v, o, seen, fill)
+        if shared:
+            k, v = (np.repeat(a[:, :, :1], h, 2) for a in (k, v))
+        self.want, rows = self.values(q, k, v, o, seen, fill)
+        if shared and of != "q":
+            self.want = [w.transpose(2, 0, 1, 3) for w in self.want]
+        if shared:
+            k, v = (np.ascontiguousarray(a[:, :, 0]) for a in (k, v))
+        out = np.float32 if shared and of != "q" else q.dtype
+        self.outs = [np.full(w.shape, 99).astype(out) for w in self.want]
         self.args = [q, k, v, o, *rows, *more]
         self.kind = kind
         select = f"below = pred[] {'compare(row, key), direction=GE' if causal else 'constant(true)'}\n"
@@ -171,7 +181,9 @@ class Gradient:
         element = lambda n: f"there = pred[] parameter({n})" if more else ""
         shapes = [shape_of(a) for a in self.args]
         result = ", ".join(shape_of(a) for a in self.outs)
-        names = ",".join(["AqBd", "AkBd", "AkBe", "AqBe", "ABq", "ABq", "ABq"] + ["Ak"] * len(more))
+        head = "" if shared else "B"
+        to = "AqBd" if of == "q" else "BAkd,BAke" if shared else "AkBd,AkBe"
+        names = ",".join(["AqBd", f"Ak{head}d", f"Ak{head}e", "AqBe", "ABq", "ABq", "ABq"] + ["Ak"] * len(more))
         self.text = f"""HloModule m
 score {{ product = f32[] parameter(0)  row = s32[] parameter(1)  key = s32[] parameter(2)
 {element(3)}
@@ -187,12 +199,11 @@ ENTRY main {{
 {"".join(f"p{i} = {s} parameter({i})" + chr(10) for i, s in enumerate(shapes))}
 ROOT r = {result if of == "q" else f"({result})"} custom-call({", ".join(f"p{i}" for i in range(len(shapes)))}),
   custom_call_target="sundog.attend-gradient", api_version=API_VERSION_TYPED_FFI, called_computations={{score, slope}},
-  backend_config="{names}->{"AqBd" if of == "q" else "AkBd,AkBe"}"
+  backend_config="{names}->{to}"
 }}
 """
 
     def values(self, q, k, v, o, seen, fill):
-        kind = q.dtype
         q, k, v, o = (a.astype(np.float64) for a in (q, k, v, o))
         x = np.where(seen, np.einsum("bthd,bshd->bhts", q, k) / 8, fill)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -206,7 +217,7 @@ ROOT r = {result if of == "q" else f"({result})"} custom-call({", ".join(f"p{i}"
         want = ([np.einsum("bhts,bshd->bthd", dx, k)] if self.of == "q" else
                 [np.einsum("bhts,bthd->bshd", dx, q), np.einsum("bhts,bthe->bshe", p, o)])
         rows = [a[..., 0].astype(np.float32) for a in (m, r, c)]
-        return [np.full(w.shape, 99).astype(kind) for w in want], want, rows
+        return want, rows
 
 
 def shape_of(a):
@@ -224,6 +235,7 @@ GRADIENTS = {
     "causal": {"t": 256, "s": 256, "causal": True, "type": "f32"},
     "causal, more keys than rows": {"t": 90, "s": 300, "d": 32, "causal": True, "fill": -1e30},
     "causal, near": {"causal": True, "fill": -1.0},
+    "heads that share keys": {"t": 130, "d": 32, "causal": True, "shared": True},
     "rows that see nothing": {"causal": True, "see": SEEN},
     "rows that see all alike": {"causal": True, "see": SEEN, "fill": -1e9, "type": "f32"},
 }

@@ -326,12 +326,14 @@ static void try_group(plan_kernel *k, plan_blocks *b, int items,
 }
 
 /* The tile of least cost.  Large kernels leave a unit half its threads, which
- * one group of twice a crowd's items may have. */
+ * one group of twice a crowd's items may have, and so may one of a wide engine:
+ * then few columns, as features of an image, have twice as many rows to read
+ * them. */
 static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
 {
     bool panels = plan_engine_table[b->engine].panels;
     bool window = !b->direct && plan_find_window(k, b);
-    int largest = panels ? 2 * dev->crowd : dev->crowd,
+    int largest = panels || plan_is_wide(b) ? 2 * dev->crowd : dev->crowd,
         smallest = panels ? dev->crowd / 2 : dev->crowd;
     plan_blocks best = {0};
     double least = 1e300;

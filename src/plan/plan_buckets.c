@@ -10,6 +10,7 @@ enum {
     GROUPS_A_UNIT = 6,      /* that hide each other's waiting */
     FEW_POSITIONS = 4096, /* of so many the memory is left for those groups */
     LEAST_UPDATES = 1 << 15,
+    LEAST_ROW = 1 << 13, /* of a batch: shorter ones the items of groups sort */
     /* to read and write a place is worth so many updates that are not sorted */
     PLACES_AN_UPDATE = 8,
     WHOLE = 256 /* positions that a group copies at once */
@@ -42,6 +43,7 @@ bool plan_choose_buckets(plan_buckets *b, const device_desc *dev)
     int64_t all = b->batches * b->n;
 
     if (!(dev->features & DEVICE_HAS_VOTES) || all < LEAST_UPDATES ||
+        b->n < LEAST_ROW ||
         b->batches * b->places > PLACES_AN_UPDATE * all)
         return false;
     share_places(b, 1);

@@ -89,7 +89,7 @@ def convolution(kind="bf16", n=8, side=28, c=24, f=192, more="", weights="01io")
         window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_{weights}->b01f{more}""", want
 
 
-BY_THEMSELVES = ("plain nn", "plain tt", "plain s8", "plain convolution", "trimmed", "held", "held odd",
+BY_THEMSELVES = ("plain nn", "few columns", "few features", "plain tt", "plain s8", "plain convolution", "trimmed", "held", "held odd",
                  "held convolution")  # copies
 TRIMMED, HELD = ", operand_precision={tf32,tf32}", ", operand_precision={default,tf32}"
 EXACT = ", operand_precision={highest,highest}"
@@ -114,6 +114,8 @@ PROGRAMS = {
     "f32 odd": lambda: product("f32", "f32", "nn", 1159, 1001, 77),
     "f32 convolution": lambda: convolution("f32", c=32),
     "plain nn": lambda: product("bf16", "bf16", "nn", 2304, 2048, 320),
+    "few columns": lambda: product("bf16", "bf16", "nn", 136000, 128, 320),
+    "few features": lambda: convolution("bf16", 5, 130, 64, 128),
     "plain short": lambda: product("bf16", "bf16", "nn", 2304, 2048, 192),
     "plain tt": lambda: product("f16", "f32", "tt", 1280, 1024, 448),
     "plain s8": lambda: product("s8", "s32", "nt", 2304, 2048, 640),
@@ -145,6 +147,7 @@ def test_products(name, tmp_path):
     assert ".target sm_90a" in text and "64 x 256 x" in plan
     assert ("3 pairs by themselves" if name == "plain short" else
             "4 pairs by themselves" if name in BY_THEMSELVES else "3 pairs,") in plan
+    assert ("16 x 1 sub-groups" in plan) == name.startswith("few")  # a group of 512
     done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, path],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

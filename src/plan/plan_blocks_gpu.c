@@ -428,6 +428,18 @@ static void take_long_rows(const plan_kernel *k, int lane, plan_blocks *b,
         *b = of;
 }
 
+/* Is what kernel k writes side by side along that axis? */
+static bool writes_along(const plan_kernel *k, int axis)
+{
+    int64_t s;
+
+    plan_for_each_node(n, k)
+        if (n->kind == PN_STORE &&
+            (!plan_expr_stride(n->off, axis, &s) || s != 1))
+            return false;
+    return true;
+}
+
 int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
@@ -439,8 +451,10 @@ int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev)
         plan_extent(k, plan_block_rows(&b)) >= 2 * WIDE_LEAST)
         return lane;
     other = plan_last_axis(plan_block_rows(&b));
-    return choose_sides(k, other, c, &b, dev) && plan_is_wide(&b) ? other
-                                                                  : lane;
+    return writes_along(k, other) && choose_sides(k, other, c, &b, dev) &&
+                   plan_is_wide(&b)
+               ? other
+               : lane;
 }
 
 static void cut_tiles(plan_kernel *k, const plan_blocks *b)

@@ -265,6 +265,8 @@ const sd_shape *sd_shape_with_dim(sd_arena *a, const sd_shape *s, int64_t d,
                                   int64_t n);
 bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* but for layout */
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
+/* Equal up to dimensions of 1? */
+bool sd_same_but_ones(int nx, const int64_t *x, int ny, const int64_t *y);
 int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */
 size_t sd_shape_bytes(const sd_shape *s);   /* 0 for tuple and token */
 /* Refuses a negative dimension, rank over SD_MAX_RANK, or more than 2^46

@@ -60,6 +60,22 @@ bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y)
     return true;
 }
 
+bool sd_same_but_ones(int nx, const int64_t *x, int ny, const int64_t *y)
+{
+    int i = 0, k = 0;
+
+    for (;;) {
+        while (i < nx && x[i] == 1)
+            i++;
+        while (k < ny && y[k] == 1)
+            k++;
+        if (i == nx || k == ny)
+            return i == nx && k == ny;
+        if (x[i++] != y[k++])
+            return false;
+    }
+}
+
 bool sd_shape_equal(const sd_shape *x, const sd_shape *y)
 {
     if (x == y)

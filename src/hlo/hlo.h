@@ -339,10 +339,12 @@ hlo_inst *hlo_inst_clone(hlo_comp *c, hlo_inst *before, const hlo_inst *in,
                          hlo_inst *const *arg);
 hlo_comp *hlo_comp_clone(hlo_module *m, const hlo_comp *c, const char *name);
 hlo_module *hlo_module_clone(const hlo_module *m); /* in the same arena */
+bool hlo_reads(const hlo_inst *in, const hlo_inst *value); /* as operand */
 hlo_dims hlo_dims_copy(sd_arena *a, const int64_t *at, int n);
 /* Where a transpose by `perm` puts dimension d, and those of d. */
 int64_t hlo_dim_turned(const int64_t *perm, int64_t d);
 hlo_dims hlo_dims_turned(sd_arena *a, const int64_t *perm, hlo_dims d);
+int hlo_dims_find(hlo_dims d, int64_t x); /* where; -1: nowhere */
 bool hlo_dims_hold(hlo_dims d, int64_t x);
 bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */

@@ -54,14 +54,10 @@ static int64_t source_of(const hlo_inst *in, const hlo_value *x,
             at += (in->u.slice.start[i] + ix[i] * in->u.slice.stride[i]) *
                   stride[i];
             break;
-        case HLO_REVERSE: {
-            bool flip = false;
-
-            for (int k = 0; k < in->dims.n; k++)
-                flip |= in->dims.at[k] == i;
-            at += (flip ? s->dim[i] - 1 - ix[i] : ix[i]) * stride[i];
+        case HLO_REVERSE:
+            at += (hlo_dims_hold(in->dims, i) ? s->dim[i] - 1 - ix[i] : ix[i]) *
+                  stride[i];
             break;
-        }
         default:
             break;
         }

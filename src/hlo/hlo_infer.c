@@ -144,12 +144,25 @@ sd_status hlo_want_declared_array(hlo_module *m, const hlo_inst *in)
     return st;
 }
 
-bool hlo_dims_hold(hlo_dims d, int64_t x)
+bool hlo_reads(const hlo_inst *in, const hlo_inst *value)
+{
+    for (int i = 0; i < in->narg; i++)
+        if (in->arg[i] == value)
+            return true;
+    return false;
+}
+
+int hlo_dims_find(hlo_dims d, int64_t x)
 {
     for (int i = 0; i < d.n; i++)
         if (d.at[i] == x)
-            return true;
-    return false;
+            return i;
+    return -1;
+}
+
+bool hlo_dims_hold(hlo_dims d, int64_t x)
+{
+    return hlo_dims_find(d, x) >= 0;
 }
 
 bool hlo_dims_rise(hlo_dims d)

@@ -389,5 +389,5 @@ static hlo_inst *lower_collective(hlo_inst *in, const device_desc *dev)
 bool hlo_lower_collective(hlo_module *m, const device_desc *dev)
 {
     return hlo_participants(m) > 1 &&
-           pass_rewrite_for(m, dev, HLO_OP_COUNT, lower_collective);
+           pass_rewrite_for(m, dev, lower_collective);
 }

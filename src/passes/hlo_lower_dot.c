@@ -267,7 +267,7 @@ static sd_dtype accumulator(const dot *d)
     for (int s = 0; s < 2; s++)
         if (pass_dtype(d->s[s].x) == SD_F64 && sd_is_float(t))
             return SD_F64;
-    return pass_is_narrow(t) ? SD_F32 : t;
+    return pass_sum_type(t);
 }
 
 typedef struct { /* index space of multiply and reduce */

@@ -27,7 +27,7 @@ static hlo_linalg call_of(hlo_linalg_id id, const sd_shape *s)
     int64_t m = s->dim[s->rank - 2], n = s->dim[s->rank - 1];
 
     return (hlo_linalg){.id = id,
-                        .type = pass_is_narrow(s->dtype) ? SD_F32 : s->dtype,
+                        .type = pass_sum_type(s->dtype),
                         .batch = sd_shape_count(s) / (m * n),
                         .m = m,
                         .n = n};
@@ -251,5 +251,5 @@ static hlo_inst *lower_linalg(hlo_inst *in, const device_desc *dev)
 
 bool hlo_lower_linalg(hlo_module *m, const device_desc *dev)
 {
-    return pass_rewrite_for(m, dev, HLO_OP_COUNT, lower_linalg);
+    return pass_rewrite_for(m, dev, lower_linalg);
 }

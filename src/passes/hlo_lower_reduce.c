@@ -256,12 +256,8 @@ enum { MOST_ASKED = 100 /* instructions looked at for one reduce */ };
  * -1: none. */
 static int dim_of_operand(const hlo_inst *x, int d)
 {
-    if (x->op == HLO_BROADCAST) {
-        for (int i = 0; i < x->dims.n; i++)
-            if (x->dims.at[i] == d)
-                return i;
-        return -1;
-    }
+    if (x->op == HLO_BROADCAST)
+        return hlo_dims_find(x->dims, d);
     return x->op == HLO_REDUCE && d >= x->dims.at[0] ? d + 1 : d;
 }
 

@@ -173,5 +173,5 @@ static hlo_inst *make_product(hlo_inst *in, const device_desc *dev)
 bool hlo_opt_operands(hlo_module *m, const device_desc *dev)
 {
     return dev->features & DEVICE_HAS_WGMMA &&
-           pass_rewrite_for(m, dev, HLO_OP_COUNT, make_product);
+           pass_rewrite_for(m, dev, make_product);
 }

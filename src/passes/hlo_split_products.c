@@ -414,6 +414,5 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
 
 bool hlo_split_products(hlo_module *m, const device_desc *dev)
 {
-    return dev->kind == DEVICE_CUDA &&
-           pass_rewrite_for(m, dev, HLO_OP_COUNT, split_product);
+    return dev->kind == DEVICE_CUDA && pass_rewrite_for(m, dev, split_product);
 }

@@ -43,10 +43,10 @@ bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in))
     return rewrite(m, NULL, op, (pass_rule){.plain = rule});
 }
 
-bool pass_rewrite_for(hlo_module *m, const device_desc *dev, hlo_op op,
+bool pass_rewrite_for(hlo_module *m, const device_desc *dev,
                       hlo_inst *(*rule)(hlo_inst *in, const device_desc *dev))
 {
-    return rewrite(m, dev, op, (pass_rule){.of_device = rule});
+    return rewrite(m, dev, HLO_OP_COUNT, (pass_rule){.of_device = rule});
 }
 
 /* What takes the place of an instruction of a computation that is copied. */

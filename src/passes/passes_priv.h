@@ -37,9 +37,15 @@ static inline bool pass_may_round(const device_desc *dev, const hlo_prec *prec)
            prec[1] != HLO_PREC_HIGHEST;
 }
 /* Floats that are computed in f32. */
+/* Floats that are computed in f32. */
 static inline bool pass_is_narrow(sd_dtype t)
 {
     return sd_is_float(t) && t != SD_F32 && t != SD_F64;
+}
+/* In which sums of t's are made. */
+static inline sd_dtype pass_sum_type(sd_dtype t)
+{
+    return pass_is_narrow(t) ? SD_F32 : t;
 }
 
 /* Calls draw, which is to replace it, for each instruction that draws random
@@ -54,8 +60,8 @@ void pass_replace(hlo_inst *in, hlo_inst *with);
 /* Replaces every instruction of that op (HLO_OP_COUNT: of any) by rule(in),
  * unless that is NULL. */
 bool pass_rewrite(hlo_module *m, hlo_op op, hlo_inst *(*rule)(hlo_inst *in));
-/* The same by a rule that asks what the device is. */
-bool pass_rewrite_for(hlo_module *m, const device_desc *dev, hlo_op op,
+/* Of any op, by a rule that asks what the device is. */
+bool pass_rewrite_for(hlo_module *m, const device_desc *dev,
                       hlo_inst *(*rule)(hlo_inst *in, const device_desc *dev));
 /* A copy of c's instructions before p.before, its parameters being arg;
  * returns the copy of its root. */

@@ -10,14 +10,6 @@
  * what reads the result computes it by itself. */
 #include "simplify.h"
 
-static bool is_increasing(hlo_dims d)
-{
-    for (int i = 1; i < d.n; i++)
-        if (d.at[i] <= d.at[i - 1])
-            return false;
-    return true;
-}
-
 /* The dimension along which each line has one update; -1: there is none. */
 static int64_t line_of(const hlo_inst *in)
 {
@@ -29,7 +21,7 @@ static int64_t line_of(const hlo_inst *in)
     if (x->op != HLO_BROADCAST || x->arg[0]->shape->rank ||
         !pass_can_vectorize(in->comp[0]) || g->offset_dims.n ||
         g->index_map.n != 1 || g->operand_batch.n + 1 != s->rank ||
-        !is_increasing(g->operand_batch) || !is_increasing(g->indices_batch))
+        !hlo_dims_rise(g->operand_batch) || !hlo_dims_rise(g->indices_batch))
         return -1;
     d = g->index_map.at[0];
     if (s->dim[d] >= INT32_MAX ||

@@ -62,10 +62,9 @@ static int reduce_dim(const hlo_inst *in, int k, int dim)
 
 static int broadcast_dim(const hlo_inst *in, int dim)
 {
-    for (int i = 0; i < in->dims.n; i++)
-        if (in->dims.at[i] == dim)
-            return i;
-    return SLICE_WHOLE;
+    int i = hlo_dims_find(in->dims, dim);
+
+    return i < 0 ? SLICE_WHOLE : i;
 }
 
 /* Which of the dimensions that are not in `but` dim is; and back. */
@@ -89,10 +88,9 @@ static int dim_without(hlo_dims but, int place)
 
 static int partner(hlo_dims of, hlo_dims with, int64_t dim)
 {
-    for (int i = 0; i < of.n; i++)
-        if (of.at[i] == dim)
-            return (int)with.at[i];
-    return SLICE_WHOLE;
+    int i = hlo_dims_find(of, dim);
+
+    return i < 0 ? SLICE_WHOLE : (int)with.at[i];
 }
 
 /* Along the dimensions of its indices: a batch's are the operand's too. */
@@ -324,7 +322,7 @@ static bool can_sum(const hlo_inst *in)
                (sd_is_int(t) && sd_dtype_table[t].bits >= 32);
     return in->op == HLO_REDUCE && in->narg == 2 &&
            hlo_comp_is_binary(in->comp[0], &op) &&
-           pass_has_identity(op, pass_is_narrow(t) ? SD_F32 : t);
+           pass_has_identity(op, pass_sum_type(t));
 }
 
 /* The user of a member's dimension dim, as its operand k. */

@@ -195,13 +195,6 @@ static void make_value(slice_loop *l, slice_value *v)
 
 /* ---- sums over the axis ---- */
 
-static sd_dtype sum_type(const hlo_inst *in)
-{
-    sd_dtype t = pass_dtype(in);
-
-    return pass_is_narrow(t) ? SD_F32 : t;
-}
-
 static hlo_op sum_op(const hlo_inst *in)
 {
     hlo_op op = HLO_ADD;
@@ -230,7 +223,7 @@ static hlo_inst *part_of_sum(slice_loop *l, const slice_node *x,
                              hlo_inst *const *arg)
 {
     hlo_at p = l->loop.at;
-    sd_dtype t = sum_type(x->in);
+    sd_dtype t = pass_sum_type(pass_dtype(x->in));
     hlo_op op = sum_op(x->in);
     hlo_inst *y[2];
 
@@ -272,9 +265,10 @@ static hlo_inst *start_of(hlo_at p, const slice_group *g, const slice_node *x)
         return hlo_make_fill(
             p,
             sd_shape_with(g->c->module->arena, s,
-                          x->dim == SLICE_SUM ? sum_type(x->in) : s->dtype),
+                          x->dim == SLICE_SUM ? pass_sum_type(pass_dtype(x->in))
+                                              : s->dtype),
             0);
-    init = pass_convert(p, sum_type(x->in), x->in->arg[1]);
+    init = pass_convert(p, pass_sum_type(pass_dtype(x->in)), x->in->arg[1]);
     return pass_spread(p, init, s);
 }
 

@@ -19,14 +19,6 @@ typedef struct {
     hlo_inst *fill;
 } span;
 
-static int place_in(hlo_dims list, int d)
-{
-    for (int i = 0; i < list.n; i++)
-        if (list.at[i] == d)
-            return i;
-    return -1;
-}
-
 static const hlo_window_dim *window_of(const hlo_inst *in, int d)
 {
     const hlo_conv *u = in->u.conv;
@@ -34,7 +26,7 @@ static const hlo_window_dim *window_of(const hlo_inst *in, int d)
 
     if (in->op == HLO_REDUCE_WINDOW)
         return &in->u.window.dim[d];
-    i = place_in(u->in_spatial, d);
+    i = hlo_dims_find(u->in_spatial, d);
     return i < 0 ? NULL : &u->win[i];
 }
 
@@ -42,7 +34,8 @@ static int result_dim(const hlo_inst *in, int d)
 {
     if (in->op != HLO_CONVOLUTION)
         return d;
-    return (int)in->u.conv->out_spatial.at[place_in(in->u.conv->in_spatial, d)];
+    return (int)
+        in->u.conv->out_spatial.at[hlo_dims_find(in->u.conv->in_spatial, d)];
 }
 
 static void span_of_window(const hlo_window_dim *w, int64_t out, span *x)
@@ -122,7 +115,7 @@ bool spmd_goes_across(const hlo_inst *in, int d)
     case HLO_REDUCE_WINDOW:
         return in->narg == 2;
     case HLO_CONVOLUTION:
-        return place_in(in->u.conv->in_spatial, d) >= 0;
+        return hlo_dims_find(in->u.conv->in_spatial, d) >= 0;
     case HLO_CONCATENATE:
         return true;
     case HLO_DYNAMIC_UPDATE_SLICE:
@@ -346,7 +339,7 @@ void spmd_on_intervals(hlo_inst *x, uint32_t across)
         } else if (x->op == HLO_REDUCE_WINDOW) {
             tighten(&x->u.window.dim[d]);
         } else {
-            tighten(&x->u.conv->win[place_in(x->u.conv->in_spatial, d)]);
+            tighten(&x->u.conv->win[hlo_dims_find(x->u.conv->in_spatial, d)]);
         }
     }
 }

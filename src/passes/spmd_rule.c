@@ -336,10 +336,9 @@ static void tie_window(const hlo_inst *in, spmd_rule *r, int f, int w, int dim)
 
 static int batch_of_index(const hlo_gather *g, int d)
 {
-    for (int i = 0; i < g->indices_batch.n; i++)
-        if (g->indices_batch.at[i] == d)
-            return (int)g->operand_batch.at[i];
-    return NONE;
+    int i = hlo_dims_find(g->indices_batch, d);
+
+    return i < 0 ? NONE : (int)g->operand_batch.at[i];
 }
 
 /* Can updates that several participants have meet after all of them? */

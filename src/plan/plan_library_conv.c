@@ -98,14 +98,9 @@ static bool is_reversed(const hlo_inst *w, const hlo_conv *c)
 {
     if (w->op != HLO_REVERSE || w->dims.n != c->nspatial)
         return false;
-    for (int i = 0; i < w->dims.n; i++) {
-        bool there = false;
-
-        for (int j = 0; j < c->nspatial; j++)
-            there |= w->dims.at[i] == c->k_spatial.at[j];
-        if (!there)
+    for (int i = 0; i < w->dims.n; i++)
+        if (!hlo_dims_hold(c->k_spatial, w->dims.at[i]))
             return false;
-    }
     return true;
 }
 

@@ -113,14 +113,6 @@ static double step_bytes(const hlo_inst *in)
     return sum + (double)sd_shape_bytes(in->shape);
 }
 
-static bool reads(const hlo_inst *in, const hlo_inst *value)
-{
-    for (int i = 0; i < in->narg; i++)
-        if (in->arg[i] == value)
-            return true;
-    return false;
-}
-
 /* f's sum is gathered, and much is computed before somebody wants it. */
 static bool meets_beside(const hlo_inst *all, const hlo_inst *f,
                          const device_desc *dev)
@@ -135,7 +127,7 @@ static bool meets_beside(const hlo_inst *all, const hlo_inst *f,
     while (sum->nuse == 1 &&
            (sum->user[0]->op == HLO_RESHAPE || sum->user[0]->op == HLO_BITCAST))
         sum = sum->user[0];
-    for (const hlo_inst *in = f->next; in && !reads(in, sum); in = in->next)
+    for (const hlo_inst *in = f->next; in && !hlo_reads(in, sum); in = in->next)
         work += step_bytes(in);
     return work >= bytes;
 }

@@ -191,14 +191,6 @@ static bool is_first_of(const hlo_inst *in, int k, int way)
     return first;
 }
 
-static bool reads(const hlo_inst *in, const hlo_inst *value)
-{
-    for (int k = 0; k < in->narg; k++)
-        if (in->arg[k] == value)
-            return true;
-    return false;
-}
-
 /* A value that in would overwrite and others are still to read, or NULL. */
 static hlo_inst *waits_for(const hlo_inst *in)
 {
@@ -207,7 +199,7 @@ static hlo_inst *waits_for(const hlo_inst *in)
     for (; f->old_at < f->old.n; f->old_at++) {
         hlo_inst *old = f->old.at[f->old_at];
 
-        if (((const ready_info *)old->tag)->readers > reads(in, old))
+        if (((const ready_info *)old->tag)->readers > hlo_reads(in, old))
             return old;
     }
     return NULL;

@@ -28,18 +28,7 @@ void plan_space_of(const hlo_inst *root, const hlo_inst *red, plan_space *out)
 /* Equal up to dimensions of 1, so that axes are the same axes. */
 static bool same_axes(const sd_shape *x, const sd_shape *y)
 {
-    int i = 0, j = 0;
-
-    for (;;) {
-        while (i < x->rank && x->dim[i] == 1)
-            i++;
-        while (j < y->rank && y->dim[j] == 1)
-            j++;
-        if (i == x->rank || j == y->rank)
-            return i == x->rank && j == y->rank;
-        if (x->dim[i++] != y->dim[j++])
-            return false;
-    }
+    return sd_same_but_ones(x->rank, x->dim, y->rank, y->dim);
 }
 
 bool plan_space_equal(const plan_space *x, const plan_space *y)

@@ -15,14 +15,6 @@ static void add_guard(plan_view *o, const plan_expr *e, int64_t n)
     o->guard[o->nguard++] = (plan_guard){e, 0, n};
 }
 
-static int position(hlo_dims d, int64_t x)
-{
-    for (int i = 0; i < d.n; i++)
-        if (d.at[i] == x)
-            return i;
-    return -1;
-}
-
 /* ---- data movement ---- */
 
 /* Position e of a dimension of n elements that were spread by `step` (interior
@@ -145,7 +137,7 @@ static void gather_place(plan_viewer *v, const hlo_inst *in, index_in index,
             out[d] = plan_px_const(v->px, c);
             continue;
         }
-        while (position(g->offset_dims, b) >= 0)
+        while (hlo_dims_find(g->offset_dims, b) >= 0)
             b++;
         out[d] = index[b++];
     }
@@ -161,7 +153,8 @@ static void view_gather(plan_viewer *v, const hlo_inst *in, index_in index,
 
     for (int d = 0; d < s->rank; d++) {
         const plan_expr *e = plan_px_const(v->px, 0);
-        int c = position(g->index_map, d), b = position(g->operand_batch, d);
+        int c = hlo_dims_find(g->index_map, d),
+            b = hlo_dims_find(g->operand_batch, d);
 
         gather_place(v, in, index, SD_MAX(c, 0), at);
         if (c >= 0)
@@ -169,7 +162,7 @@ static void view_gather(plan_viewer *v, const hlo_inst *in, index_in index,
                            SD_MAX(0, s->dim[d] - g->slice_sizes.at[d]));
         else if (b >= 0)
             e = at[g->indices_batch.at[b]];
-        if (b < 0 && position(g->collapsed, d) < 0)
+        if (b < 0 && hlo_dims_find(g->collapsed, d) < 0)
             e = plan_px_add(v->px, e, index[g->offset_dims.at[window++]]);
         o->index[d] = e;
     }
@@ -183,7 +176,7 @@ static void view_reduce(plan_viewer *v, const hlo_inst *in, index_in index,
     int rank = in->arg[0]->shape->rank, at = 0;
 
     for (int d = 0; d < rank; d++) {
-        int i = position(in->dims, d);
+        int i = hlo_dims_find(in->dims, d);
 
         o->index[d] = i >= 0 ? v->axis[i] : index[at++];
     }
@@ -221,7 +214,7 @@ static void view_dot(plan_viewer *v, const hlo_inst *in, int k, index_in index,
     if (k)
         at = in->shape->rank - (rank - batch.n - con.n);
     for (int d = 0; d < rank; d++) {
-        int b = position(batch, d), c = position(con, d);
+        int b = hlo_dims_find(batch, d), c = hlo_dims_find(con, d);
 
         o->index[d] = b >= 0 ? index[b] : c >= 0 ? v->axis[c] : index[at++];
     }

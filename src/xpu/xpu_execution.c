@@ -50,22 +50,10 @@ static sd_status take_callbacks(execution *e, const xpu_call *call)
  */
 static bool same_type(const thunk_type *t, const xpu_buffer *b)
 {
-    int i = 0, k = 0;
-
     if (t->dtype == SD_TOKEN) /* frameworks give any array without elements */
         return b->bytes == 0;
-    if (t->dtype != b->dtype)
-        return false;
-    for (;;) {
-        while (i < t->rank && t->dim[i] == 1)
-            i++;
-        while (k < b->rank && b->dim[k] == 1)
-            k++;
-        if (i == t->rank || k == b->rank)
-            return i == t->rank && k == b->rank;
-        if (t->dim[i++] != b->dim[k++])
-            return false;
-    }
+    return t->dtype == b->dtype &&
+           sd_same_but_ones(t->rank, t->dim, b->rank, b->dim);
 }
 
 static sd_status wrong_type(int i, const thunk_type *t, const xpu_buffer *b)

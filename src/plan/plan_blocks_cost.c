@@ -28,7 +28,8 @@ static int64_t registers_of(const plan_kernel *k, const device_desc *dev)
     int64_t all = (int64_t)dev->registers * SD_MAX(dev->subgroup, 1);
 
     all = all / SD_MAX(k->subgroup, 1) * (k->large ? 2 : 1);
-    return k->large || k->group <= dev->crowd ? all : all * dev->crowd / k->group;
+    return k->large || k->group <= dev->crowd ? all
+                                              : all * dev->crowd / k->group;
 }
 
 bool plan_holds_squares(const plan_kernel *k, const plan_blocks *b, int m,

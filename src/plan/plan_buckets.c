@@ -43,8 +43,7 @@ bool plan_choose_buckets(plan_buckets *b, const device_desc *dev)
     int64_t all = b->batches * b->n;
 
     if (!(dev->features & DEVICE_HAS_VOTES) || all < LEAST_UPDATES ||
-        b->n < LEAST_ROW ||
-        b->batches * b->places > PLACES_AN_UPDATE * all)
+        b->n < LEAST_ROW || b->batches * b->places > PLACES_AN_UPDATE * all)
         return false;
     share_places(b, 1);
     while (b->bits < MOST_BITS && (int64_t)2 << b->bits <= b->places &&

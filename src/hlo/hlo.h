@@ -530,9 +530,9 @@ void hlo_shape_proto(sd_buf *b, const sd_shape *s); /* ShapeProto */
 void hlo_proto_write(sd_buf *b, const hlo_module *m, bool with_config,
                      int64_t most);
 
-/* Values of functions of elements, of what moves data, and of calls and loops of
- * these: what folding needs.  A value is dense row-major.  Whole programs are
- * evaluated by tools/ref. */
+/* Values of functions of elements, of what moves data, and of calls of these:
+ * what folding needs.  A value is dense row-major.  Whole programs are evaluated
+ * by tools/ref. */
 typedef struct hlo_value hlo_value;
 struct hlo_value {
     const sd_shape *shape;
@@ -541,7 +541,7 @@ struct hlo_value {
 };
 hlo_value hlo_value_make(sd_arena *a, const sd_shape *s); /* zeroed */
 sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
-                   int narg, hlo_value *out);
+                   hlo_value *out); /* arg: a value a parameter */
 /* One instruction with constant operands. */
 sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
                         hlo_value *out);

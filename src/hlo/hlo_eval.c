@@ -1,13 +1,10 @@
 /* The evaluator: one instruction after the other, each on dense row-major
  * arrays.  Slow and obviously right.  Here: values, tuples, what an
- * evaluation may take, and which function an operation has; computations and
- * control flow are hlo_eval_run.c's, whole programs are tools/ref's. */
+ * evaluation may take, computations, and which function an operation has; whole
+ * programs are tools/ref's. */
 #include "hlo_eval.h"
 
-enum { /* steps that come on top of an instruction's own, about */
-       PER_INST = 64,
-       PER_LOOP = 1024 /* an iteration of while */
-};
+enum { PER_INST = 64 /* steps on top of an instruction's own, about */ };
 #define MAX_BYTES ((double)(UINT64_C(1) << 31)) /* of values at a time */
 #define MAX_STEPS ((double)(UINT64_C(1) << 34)) /* some minutes */
 
@@ -158,11 +155,6 @@ sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg)
     return hlo_spend(e, PER_INST + steps_of(e, in, arg));
 }
 
-sd_status hlo_afford_turn(hlo_ev *e)
-{
-    return hlo_spend(e, PER_LOOP);
-}
-
 /* ---- tuples ---- */
 
 static sd_status eval_tuple(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
@@ -179,6 +171,46 @@ static sd_status eval_tuple(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     return NULL;
 }
 
+/* ---- computations ---- */
+
+static sd_status run(hlo_ev *e, const hlo_comp *c, const hlo_value *arg,
+                     hlo_value *out)
+{
+    hlo_frame *f = hlo_open_frame(e, c);
+    hlo_value *val = sd_arena_array(e->arena, hlo_value, f->n + 1);
+    hlo_value *in = sd_arena_array(e->arena, hlo_value, f->most + 1);
+    sd_status st;
+
+    for (int i = 0; i < f->n; i++) {
+        const hlo_inst *x = f->inst[i];
+
+        if (x->op == HLO_PARAMETER) {
+            val[i] = arg[x->u.param.index];
+            continue;
+        }
+        for (int k = 0; k < x->narg; k++)
+            in[k] = val[f->arg[i][k]];
+        if ((st = hlo_afford(e, x, in)))
+            return st;
+        val[i].shape = x->shape;
+        if (!hlo_passes_on(x))
+            val[i] = hlo_value_make(e->arena, x->shape);
+        if ((st = hlo_eval_one(e, x, in, &val[i])))
+            return sd_note(st, "%s", x->name);
+    }
+    *out = val[f->root];
+    return NULL;
+}
+
+/* Loops and branches in functions of elements are the reference's. */
+static sd_status eval_call(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                           hlo_value *out)
+{
+    return in->op == HLO_CALL || in->op == HLO_FUSION
+               ? run(e, in->comp[0], arg, out)
+               : hlo_unevaluated(in);
+}
+
 /* ---- dispatch ---- */
 
 static hlo_eval_fn *const eval_class[HLO_CLASS_COUNT] = {
@@ -192,7 +224,7 @@ static hlo_eval_fn *const eval_class[HLO_CLASS_COUNT] = {
     [HLO_C_SHAPE] = hlo_eval_shape,
     [HLO_C_INDEXED] = hlo_eval_indexed,
     [HLO_C_TUPLE] = eval_tuple,
-    [HLO_C_CONTROL] = hlo_eval_control,
+    [HLO_C_CONTROL] = eval_call,
 };
 
 sd_status hlo_unevaluated(const hlo_inst *in)
@@ -204,10 +236,10 @@ sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out)
 {
     int cls = hlo_info(in)->cls;
-    hlo_eval_fn *fn = eval_class[cls];
+    hlo_eval_fn *fn = e->more ? e->more->of_class[cls] : NULL;
 
-    if (!fn && e->more)
-        fn = e->more->of_class[cls];
+    if (!fn)
+        fn = eval_class[cls];
     return fn ? fn(e, in, arg, out) : hlo_unevaluated(in);
 }
 
@@ -234,4 +266,19 @@ sd_status hlo_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
                         hlo_value *out)
 {
     return hlo_eval_inst_more(NULL, a, in, arg, out);
+}
+
+sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
+                   hlo_value *out)
+{
+    sd_arena *scratch = sd_arena_create();
+    hlo_ev e = {.arena = scratch, .keep = scratch};
+    hlo_value v;
+    sd_status st;
+
+    e.frames = sd_map_create(scratch);
+    if (!(st = run(&e, c, arg, &v)))
+        *out = hlo_value_copy(a, &v);
+    sd_arena_destroy(scratch);
+    return st;
 }

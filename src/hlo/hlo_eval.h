@@ -21,7 +21,7 @@ typedef struct {
 typedef sd_status hlo_eval_fn(hlo_ev *e, const hlo_inst *in,
                               const hlo_value *arg, hlo_value *out);
 
-/* ---- running computations: hlo_eval.c, hlo_eval_run.c ---- */
+/* ---- running computations: hlo_eval.c ---- */
 
 typedef struct { /* a computation with operands as numbers */
     const hlo_comp *c;
@@ -35,35 +35,21 @@ bool hlo_passes_on(const hlo_inst *in);
 sd_status hlo_eval_one(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
                        hlo_value *out);
 sd_status hlo_unevaluated(const hlo_inst *in); /* the error of such */
-/* An error if an instruction, one more turn of a loop or so many steps would be
- * more of them, or of bytes, than an evaluation may take. */
+/* An error if an instruction, or so many steps, would be more of them, or of
+ * bytes, than an evaluation may take. */
 sd_status hlo_spend(hlo_ev *e, double steps);
 sd_status hlo_afford(hlo_ev *e, const hlo_inst *in, const hlo_value *arg);
-sd_status hlo_afford_turn(hlo_ev *e);
 hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v);
 
 /* ---- more than folding needs: tools/ref ---- */
 
-typedef struct { /* n participants at one instruction; arrays are by participant */
-    int64_t n;
-    const bool *here;     /* does it run the instruction? */
-    hlo_value *const *in; /* its operands' values */
-    hlo_value *out;       /* its result, made if it is here */
-} hlo_gang;
 struct hlo_evaluator {
-    /* Of the classes that hlo_eval.c has no function of. */
+    /* Of these classes: instead of hlo_eval.c's. */
     hlo_eval_fn *of_class[HLO_CLASS_COUNT];
     /* How many steps an instruction takes, n being the elements of the largest
      * of its arrays. */
     double (*steps)(const hlo_inst *in, const hlo_value *arg, double n);
-    /* What several participants do together: which instructions, and how. */
-    bool (*is_joint)(const hlo_inst *in);
-    sd_status (*join)(hlo_ev *e, const hlo_inst *in, const hlo_gang *g);
 };
-/* n participants: arg[p][i] is parameter i of participant p. */
-sd_status hlo_eval_more(const hlo_evaluator *more, sd_arena *a, int64_t n,
-                        const hlo_comp *c, const hlo_value *const *arg,
-                        int narg, hlo_value *out);
 sd_status hlo_eval_inst_more(const hlo_evaluator *more, sd_arena *a,
                              const hlo_inst *in, const hlo_value *arg,
                              hlo_value *out);
@@ -91,6 +77,5 @@ void hlo_window_start(const hlo_gather *g, const hlo_value *ix,
 /* Splits an index of result or updates into batch position and offset. */
 void hlo_split_index(const hlo_gather *g, int rank_out, int rank_in,
                      const int64_t *ix, int64_t *batch, int64_t *offset);
-hlo_eval_fn hlo_eval_control;                   /* hlo_eval_run.c */
 
 #endif

@@ -154,7 +154,7 @@ static bool same_value(const hlo_value *x, const hlo_value *y)
     sd_dtype part;
 
     if (!s || !y->shape)
-        return true; /* it cannot be evaluated: nothing is known */
+        return false; /* it cannot be evaluated: nothing is known */
     for (int i = 0; i < s->nelem; i++)
         if (!same_value(&x->elem[i], &y->elem[i]))
             return false;
@@ -177,7 +177,7 @@ static hlo_value combined(trial *t, const hlo_value *x, const hlo_value *y)
 
     memcpy(arg, x, sizeof *x * (size_t)t->n);
     memcpy(arg + t->n, y, sizeof *y * (size_t)t->n);
-    if ((st = hlo_eval(t->a, t->c, arg, 2 * t->n, &out))) {
+    if ((st = hlo_eval(t->a, t->c, arg, &out))) {
         sd_status_free(st);
         out.shape = NULL;
     }

@@ -75,34 +75,6 @@ static sd_status eval_tokens(hlo_ev *e, const hlo_inst *in,
     return in->op == HLO_AFTER_ALL ? NULL : hlo_unevaluated(in);
 }
 
-/* ---- several ---- */
-
-static sd_status number(const hlo_inst *in, const hlo_gang *g)
-{
-    int64_t np = in->parent->module->npartition;
-
-    for (int64_t p = 0; p < g->n; p++)
-        if (g->here[p])
-            sd_scalar_of_s64(in->shape->dtype,
-                             in->op == HLO_PARTITION_ID ? p % np : p / np,
-                             g->out[p].data);
-    return NULL;
-}
-
-static bool is_together(const hlo_inst *in)
-{
-    return hlo_info(in)->cls == HLO_C_COLLECTIVE || ref_is_joint(in);
-}
-
-static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
-{
-    if (in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID)
-        return number(in, g);
-    if (hlo_info(in)->cls == HLO_C_COLLECTIVE)
-        return ref_join(e, in, g);
-    return ref_joint(e, in, g);
-}
-
 /* ---- how long it takes ---- */
 
 static double steps_of(const hlo_inst *in, const hlo_value *arg, double n)
@@ -144,8 +116,9 @@ static double steps_of(const hlo_inst *in, const hlo_value *arg, double n)
 
 /* ---- the reference ---- */
 
-static const hlo_evaluator reference = {
-    .of_class = {[HLO_C_SCATTER] = ref_scatter,
+const hlo_evaluator ref_evaluator = {
+    .of_class = {[HLO_C_CONTROL] = ref_control,
+                 [HLO_C_SCATTER] = ref_scatter,
                  [HLO_C_REDUCE] = ref_reduce,
                  [HLO_C_WINDOW] = ref_window,
                  [HLO_C_SCAN] = ref_scan,
@@ -162,25 +135,10 @@ static const hlo_evaluator reference = {
                  [HLO_C_DYNAMIC] = eval_dynamic,
                  [HLO_C_COLLECTIVE] = eval_alone},
     .steps = steps_of,
-    .is_joint = is_together,
-    .join = together,
 };
-
-sd_status ref_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
-                   int narg, hlo_value *out)
-{
-    return hlo_eval_more(&reference, a, 1, c, &arg, narg, out);
-}
-
-sd_status ref_eval_all(sd_arena *a, const hlo_comp *c,
-                       const hlo_value *const *arg, int narg, hlo_value *out)
-{
-    return hlo_eval_more(&reference, a, hlo_participants(c->module), c, arg,
-                         narg, out);
-}
 
 sd_status ref_eval_inst(sd_arena *a, const hlo_inst *in, const hlo_value *arg,
                         hlo_value *out)
 {
-    return hlo_eval_inst_more(&reference, a, in, arg, out);
+    return hlo_eval_inst_more(&ref_evaluator, a, in, arg, out);
 }

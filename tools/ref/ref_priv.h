@@ -5,6 +5,14 @@
 #include "hlo_eval.h"
 #include "ref.h"
 
+extern const hlo_evaluator ref_evaluator; /* ref.c */
+
+typedef struct { /* n participants at one instruction; arrays are by participant */
+    int64_t n;
+    const bool *here;     /* does it run the instruction? */
+    hlo_value *const *in; /* its operands' values */
+    hlo_value *out;       /* its result, made if it is here */
+} hlo_gang;
 /* Participants at a collective, or at a custom-call that needs the values of
  * all of them (ref_is_joint): the border of a manual computation, or a ragged
  * all-to-all.  ref_join.c */
@@ -30,6 +38,7 @@ hlo_eval_fn ref_reduce, ref_window, ref_scan, ref_map,
     ref_sort;             /* ref_region.c */
 hlo_eval_fn ref_dot, ref_conv, ref_fft, ref_norm,
     ref_fft_lines;        /* ref_math.c */
+hlo_eval_fn ref_control;  /* ref_run.c */
 hlo_eval_fn ref_scatter;  /* ref_elements.c */
 hlo_eval_fn ref_rng;      /* ref_rng.c */
 hlo_eval_fn ref_custom;   /* ref_custom.c */

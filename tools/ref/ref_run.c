@@ -3,7 +3,9 @@
  * together, so a collective finds its members there, or tells who is missing.
  * A loop goes on with those whose condition holds, a branch with those that
  * take it. */
-#include "hlo_eval.h"
+#include "ref_priv.h"
+
+enum { A_TURN = 1024 /* steps on top of its instructions', about */ };
 
 static sd_status run(hlo_ev *e, int64_t n, const hlo_comp *c, const bool *here,
                      hlo_value *const *arg, hlo_value *out);
@@ -69,7 +71,7 @@ static sd_status loop(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
                 g->out[p] = hlo_value_copy(e->arena, &state[p]);
                 here[p] = false;
             }
-        if (!anybody(g->n, here) || (st = hlo_afford_turn(e)) ||
+        if (!anybody(g->n, here) || (st = hlo_spend(e, A_TURN)) ||
             (st = step(e, g->n, in->comp[1], here, state, next, state)))
             break;
         sd_arena_destroy(now);
@@ -119,8 +121,8 @@ static sd_status control(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 }
 
 /* In a function of elements. */
-sd_status hlo_eval_control(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
-                           hlo_value *out)
+sd_status ref_control(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
+                      hlo_value *out)
 {
     hlo_value *one = (hlo_value *)(uintptr_t)arg;
 
@@ -129,6 +131,18 @@ sd_status hlo_eval_control(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
 /* ---- computations ---- */
 
+static sd_status number(const hlo_inst *in, const hlo_gang *g)
+{
+    int64_t np = in->parent->module->npartition;
+
+    for (int64_t p = 0; p < g->n; p++)
+        if (g->here[p])
+            sd_scalar_of_s64(in->shape->dtype,
+                             in->op == HLO_PARTITION_ID ? p % np : p / np,
+                             g->out[p].data);
+    return NULL;
+}
+
 static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 {
     uint8_t cls = hlo_info(in)->cls;
@@ -136,8 +150,12 @@ static sd_status together(hlo_ev *e, const hlo_inst *in, const hlo_gang *g)
 
     if (cls == HLO_C_CONTROL)
         return control(e, in, g);
-    if (g->n > 1 && e->more->is_joint(in))
-        return e->more->join(e, in, g);
+    if (g->n > 1 && (in->op == HLO_PARTITION_ID || in->op == HLO_REPLICA_ID))
+        return number(in, g);
+    if (g->n > 1 && cls == HLO_C_COLLECTIVE)
+        return ref_join(e, in, g);
+    if (g->n > 1 && ref_is_joint(in))
+        return ref_joint(e, in, g);
     for (int64_t p = 0; p < g->n; p++)
         if (g->here[p] && (st = hlo_eval_one(e, in, g->in[p], &g->out[p])))
             return st;
@@ -200,12 +218,11 @@ static sd_status run(hlo_ev *e, int64_t n, const hlo_comp *c, const bool *here,
 
 /* ---- from outside ---- */
 
-sd_status hlo_eval_more(const hlo_evaluator *more, sd_arena *a, int64_t n,
-                        const hlo_comp *c, const hlo_value *const *arg,
-                        int narg, hlo_value *out)
+static sd_status eval(sd_arena *a, int64_t n, const hlo_comp *c,
+                      const hlo_value *const *arg, int narg, hlo_value *out)
 {
     sd_arena *scratch = sd_arena_create();
-    hlo_ev e = {.more = more, .arena = scratch, .keep = scratch};
+    hlo_ev e = {.more = &ref_evaluator, .arena = scratch, .keep = scratch};
     bool *here = sd_arena_array(scratch, bool, n);
     hlo_value *v = sd_arena_array(scratch, hlo_value, n);
     sd_status st;
@@ -223,8 +240,14 @@ sd_status hlo_eval_more(const hlo_evaluator *more, sd_arena *a, int64_t n,
     return st;
 }
 
-sd_status hlo_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
+sd_status ref_eval(sd_arena *a, const hlo_comp *c, const hlo_value *arg,
                    int narg, hlo_value *out)
 {
-    return hlo_eval_more(NULL, a, 1, c, &arg, narg, out);
+    return eval(a, 1, c, &arg, narg, out);
+}
+
+sd_status ref_eval_all(sd_arena *a, const hlo_comp *c,
+                       const hlo_value *const *arg, int narg, hlo_value *out)
+{
+    return eval(a, hlo_participants(c->module), c, arg, narg, out);
 }

@@ -12,11 +12,10 @@ static hlo_inst *lower_preds(hlo_inst *in)
     hlo_inst *arg[2], *sum;
 
     for (int i = 0; i < 2; i++)
-        arg[i] = hlo_make_convert(p, SD_F32, in->arg[i]);
+        arg[i] = pass_convert(p, SD_F32, pass_convert(p, SD_PRED, in->arg[i]));
     sum = hlo_inst_clone(in->parent, in, in, arg);
     sum->shape = sd_shape_make(a, SD_F32, in->shape->rank, in->shape->dim);
-    sum = hlo_make_compare(p, HLO_GT, sum, hlo_make_fill(p, sum->shape, 0));
-    return hlo_make_convert(p, pass_dtype(in), sum);
+    return pass_compare_num(p, HLO_GT, sum, 0);
 }
 
 hlo_inst *hlo_lower_conv(hlo_inst *in)
@@ -24,9 +23,5 @@ hlo_inst *hlo_lower_conv(hlo_inst *in)
     for (int i = 0; i < 2; i++)
         if (sd_shape_count(in->arg[i]->shape) == 0)
             return hlo_make_fill(pass_at(in), in->shape, 0);
-    return pass_dtype(in->arg[0]) == SD_PRED &&
-                   pass_dtype(in->arg[1]) == SD_PRED &&
-                   pass_dtype(in) == SD_PRED
-               ? lower_preds(in)
-               : NULL;
+    return pass_dtype(in) == SD_PRED ? lower_preds(in) : NULL;
 }

@@ -5,7 +5,8 @@
  * dimension is left, a transpose brings them together.  So there is at most
  * one m, one n and one k, in any order, and batch dimensions.  Without k it is
  * a product; without m or n, or for k up to 8, it is memory-bound: multiply and
- * reduce.  A large product of complex numbers is one of real numbers. */
+ * reduce.  A large product of complex numbers is one of real numbers, and one
+ * of truth values one of ones. */
 #include "terms.h"
 
 enum { TINY_K = 8, LARGE_PARTS = 64 };
@@ -444,6 +445,21 @@ static hlo_inst *product_of_parts(dot *d, int nbatch)
     return pass_reshape(p, x, d->in->shape->rank, d->in->shape->dim);
 }
 
+/* Of truth values: is any pair true?  A sum of ones is not 0, however it is
+ * rounded. */
+static hlo_inst *any_of_truths(dot *d, int nbatch)
+{
+    hlo_at p = pass_at(d->in);
+    hlo_inst *x;
+
+    for (int s = 0; s < 2; s++)
+        d->s[s].x =
+            pass_convert(p, SD_F32, pass_convert(p, SD_PRED, d->s[s].x));
+    x = make_dot(d, nbatch, SD_F32, *d->in->u.dot);
+    return pass_reshape(p, t_is_num(p, HLO_NE, x, 0), d->in->shape->rank,
+                        d->in->shape->dim);
+}
+
 static bool is_canonical(const dot *d, int nbatch)
 {
     const hlo_dot *u = d->in->u.dot;
@@ -477,6 +493,8 @@ static hlo_inst *lower_dot(hlo_inst *in)
     if (k < 0 || d.s[0].at[k].extent <= TINY_K || find(&d.s[0], FREE, 0) < 0 ||
         find(&d.s[1], FREE, 0) < 0)
         return multiply_reduce(&d, nbatch);
+    if (pass_dtype(in) == SD_PRED)
+        return any_of_truths(&d, nbatch);
     if (pays_in_parts(&d))
         return product_of_parts(&d, nbatch);
     return is_canonical(&d, nbatch) ? NULL : merged_dot(&d, nbatch);

@@ -198,49 +198,9 @@ bool plan_any_order(const plan_node *n)
 
 /* ---- contractions ---- */
 
-/* Of truth values: a sum of products is whether any pair is true. */
-static plan_body *any_body(plan_lowering *lw)
-{
-    plan_body *b = sd_arena_new(lw->a, plan_body);
-    plan_node *n = sd_arena_array(lw->a, plan_node, 3);
-
-    b->node = sd_arena_array(lw->a, plan_node *, 3);
-    for (int i = 0; i < 3; i++) {
-        n[i] = (plan_node){.kind = i < 2 ? PN_PARAM : PN_ELT,
-                           .id = i,
-                           .out = i,
-                           .dtype = SD_PRED,
-                           .op = HLO_OR};
-        b->node[i] = &n[i];
-    }
-    n[2].out = 0;
-    n[2].narg = 2;
-    n[2].arg = sd_arena_array(lw->a, plan_node *, 2);
-    n[2].arg[0] = &n[0];
-    n[2].arg[1] = &n[1];
-    b->root = sd_arena_array(lw->a, plan_node *, 1);
-    b->root[0] = &n[2];
-    b->nnode = 3;
-    b->nparam = 2;
-    b->nroot = 1;
-    b->op = HLO_OR;
-    return b;
-}
-
 static sd_dtype accumulator(sd_dtype t)
 {
     return sd_is_float(t) && sd_dtype_table[t].bits < 32 ? SD_F32 : t;
-}
-
-static plan_node *contract_truths(plan_lowering *lw, const hlo_inst *in,
-                                  plan_node **side, uint64_t over)
-{
-    plan_node *arg[2];
-
-    arg[0] = plan_node_elt(lw, HLO_AND, SD_PRED, NULL, 2, side);
-    arg[1] = plan_node_const(lw, SD_PRED, 0);
-    return make_reduce(lw, in, 0, 1, sd_arena_copy(lw->a, arg, sizeof arg),
-                       any_body(lw), over, 1);
 }
 
 /* One product needs no loop; zero is added as to a sum's first. */
@@ -284,7 +244,7 @@ static plan_node *lower_contraction(plan_lowering *lw, const hlo_inst *in,
     const plan_expr *axis[SD_MAX_RANK];
     int64_t extent[SD_MAX_RANK];
     sd_dtype acc = accumulator(in->shape->dtype);
-    plan_node *side[2], *sum;
+    plan_node *side[2];
     uint64_t over;
 
     for (int i = plan_inner_extents(in, extent) - 1; i >= 0; i--)
@@ -297,9 +257,8 @@ static plan_node *lower_contraction(plan_lowering *lw, const hlo_inst *in,
         side[k] = view(lw, in, k, index, axis, g, plan_node_const(lw, t, 0));
         side[k] = plan_node_convert(lw, acc, side[k]);
     }
-    sum = acc == SD_PRED ? contract_truths(lw, in, side, over)
-                         : contract(lw, in, acc, side, over);
-    return plan_node_convert(lw, in->shape->dtype, sum);
+    return plan_node_convert(lw, in->shape->dtype,
+                             contract(lw, in, acc, side, over));
 }
 
 plan_node *plan_lower_reducing(plan_lowering *lw, const hlo_inst *in, int out,

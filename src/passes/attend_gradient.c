@@ -28,15 +28,18 @@ static const monomial none;
 
 static monomial monomial_of(attend_gradient *g, hlo_inst *x, attend_view v);
 
+/* A sum is once a factor, and divides nothing. */
 static monomial times(monomial x, monomial y, int sign)
 {
-    return (monomial){
-        x.g + sign * y.g,     x.e + sign * y.e,
-        x.l + sign * y.l,     x.minus != y.minus,
-        x.summed || y.summed, x.ok && y.ok && !(x.summed && y.summed)};
+    bool one_sum = !y.summed || (sign > 0 && !x.summed);
+
+    return (monomial){x.g + sign * y.g,     x.e + sign * y.e,
+                      x.l + sign * y.l,     x.minus != y.minus,
+                      x.summed || y.summed, x.ok && y.ok && one_sum};
 }
 
-/* Over keys, or over nothing. */
+/* Over nothing, or over keys: there of one g and one e, since a monomial does
+ * not say which of its factors are inside the sum.  l is the same of all keys. */
 static monomial sum_of(attend_gradient *g, hlo_inst *x, const attend_view *v)
 {
     attend_pattern *p = g->p;
@@ -63,7 +66,7 @@ static monomial sum_of(attend_gradient *g, hlo_inst *x, const attend_view *v)
     if (keys > 1 || (keys && attend_view_has(v, x->shape->rank, p->key)))
         return none;
     m = monomial_of(g, x->arg[0], o);
-    if (keys && m.summed)
+    if (keys && (m.summed || m.g != 1 || m.e != 1))
         return none;
     m.summed = m.summed || keys;
     return m;

@@ -39,7 +39,8 @@ static monomial times(monomial x, monomial y, int sign)
 }
 
 /* Over nothing, or over keys: there of one g and one e, since a monomial does
- * not say which of its factors are inside the sum.  l is the same of all keys. */
+ * not say which of its factors are inside the sum.  l is the same of all keys.
+ */
 static monomial sum_of(attend_gradient *g, hlo_inst *x, const attend_view *v)
 {
     attend_pattern *p = g->p;
@@ -413,6 +414,12 @@ static bool fits_product(const attend_gradient *g, const hlo_inst *dot,
              pass_may_round(g->dev, dot->u.dot->prec)));
 }
 
+/* Kernels write a result as q is, or as f32. */
+static bool fits_result(const attend_product *x, sd_dtype t)
+{
+    return pass_dtype(x->dot) == t || pass_dtype(x->dot) == SD_F32;
+}
+
 /* Sums of keys have all of the batch. */
 static bool fits_sums(const attend_pattern *p)
 {
@@ -435,7 +442,8 @@ static bool fits(const attend_gradient *g)
            p->extent[ATTEND_E] <= HLO_ATTEND_MOST_GRADIENT &&
            sd_shape_count(g->o->shape) < INT32_MAX && fits_sums(p) &&
            fits_product(g, g->dq.dot, t) && fits_product(g, g->dk.dot, t) &&
-           pass_dtype(g->dv.dot->arg[0]) == t &&
+           fits_result(&g->dq, t) && fits_result(&g->dk, t) &&
+           fits_result(&g->dv, t) && pass_dtype(g->dv.dot->arg[0]) == t &&
            pass_dtype(g->dv.dot->arg[1]) == t &&
            pass_dtype(g->slope->arg[0]) == t &&
            pass_dtype(g->slope->arg[1]) == t;

@@ -338,6 +338,23 @@ bool plan_same_attend(const plan_attend *x, const plan_attend *y)
            (!x->slope || plan_same_body(x->slope, y->slope));
 }
 
+/* Results as the operands are, or f32; of rows f32, as operands and results. */
+static bool has_types(const plan_kernel *k)
+{
+    const plan_attend *a = k->attend;
+    int to = hlo_attend_result(&a->of),
+        rows = a->slope ? plan_attend_copied(a) : to + 1,
+        n = a->slope ? a->of.nown : k->nslot;
+
+    for (int i = to; i < k->nslot; i++)
+        if (k->slot[i].dtype != k->slot[0].dtype && k->slot[i].dtype != SD_F32)
+            return false;
+    for (int i = rows; i < n; i++)
+        if (k->slot[i].dtype != SD_F32)
+            return false;
+    return true;
+}
+
 sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev)
 {
     const plan_attend *a = k->attend;
@@ -358,6 +375,10 @@ sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev)
             return plan_bad(k, NULL,
                             "attention's operands are not the "
                             "engine's, or lie badly");
+    if (!has_types(k))
+        return plan_bad(k, NULL,
+                        "attention's results or its rows' numbers "
+                        "are of other types");
     if (k->group != fixed / of->m * of->several * of->items ||
         block % of->depth || a->pairs < (a->slope ? 3 : 2) ||
         k->local_bytes < bytes_of(k) || k->local_bytes > dev->local_most)

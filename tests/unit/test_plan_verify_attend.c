@@ -64,6 +64,11 @@ static void q_of_f16(plan *p)
     p->kernel[0]->slot[0].dtype = SD_F16;
 }
 
+static void a_result_of_f64(plan *p)
+{
+    p->kernel[0]->slot[3].dtype = SD_F64;
+}
+
 static void k_off_its_line(plan *p)
 {
     p->kernel[0]->slot[1].align = 8;
@@ -96,6 +101,8 @@ static void broken_attention_is_refused(void **state)
         {"attention's operands are not the engine's, or lie badly", q_of_f16},
         {"attention's operands are not the engine's, or lie badly",
          k_off_its_line},
+        {"attention's results or its rows' numbers are of other types",
+         a_result_of_f64},
         {"attention's blocks fit no group", half_a_group},
         {"attention's blocks fit no group", keys_of_24},
         {"attention's blocks fit no group", little_memory},
@@ -116,6 +123,16 @@ static void o_of_f32(plan *p)
     p->kernel[0]->slot[3].dtype = SD_F32;
 }
 
+static void r_of_bf16(plan *p)
+{
+    p->kernel[0]->slot[5].dtype = SD_BF16;
+}
+
+static void dv_of_f16(plan *p)
+{
+    p->kernel[0]->slot[8].dtype = SD_F16;
+}
+
 static void rows_of_24(plan *p)
 {
     p->kernel[0]->attend->rows = 24;
@@ -128,6 +145,10 @@ static void broken_gradients_are_refused(void **state)
                 "attention's blocks fit no group");
     want_broken(of_keys, "cuda:sm_90", o_of_f32,
                 "attention's operands are not the engine's, or lie badly");
+    want_broken(of_keys, "cuda:sm_90", r_of_bf16,
+                "attention's results or its rows' numbers are of other types");
+    want_broken(of_keys, "cuda:sm_90", dv_of_f16,
+                "attention's results or its rows' numbers are of other types");
     want_broken(of_keys, "cuda:sm_90", rows_of_24,
                 "attention's blocks fit no group");
     want_broken(of_keys, "cuda:sm_90", few_rows,

@@ -105,11 +105,24 @@ typedef struct {
     uint64_t libs;       /* device_lib bits: calls that the plan may use */
 } device_desc;
 
+/* wgmma: results of a tile, at least. */
+enum { DEVICE_WIDE_ROWS = 128, DEVICE_WIDE_COLUMNS = 64 };
+
 /* Has a product of so many results large tiles for half of all units?  Then
  * wgmma takes it. */
 static inline bool device_fills_wide(const device_desc *dev, double results)
 {
     return results >= 128.0 * 128 * dev->units / 2;
+}
+
+/* A row of `row` times `each` numbers that is filled up to whole lines of so
+ * many numbers, in units of `each`; 0: more of it would be filled than not. */
+static inline int64_t device_wide_row(int64_t row, int64_t each, int64_t line)
+{
+    for (int64_t n = row; n < 2 * row; n++)
+        if (n * each % line == 0)
+            return n;
+    return 0;
 }
 
 /* The described device of that name, a row of devices.def ("host:v4",

@@ -28,9 +28,6 @@ enum {
     SMALL_TILE = 64, /* where there are so many; it takes a part of a unit */
     LEAST_IMAGE = 256, /* terms of an image's sum that is worth a result */
     IMAGE_TILES = 256, /* small tiles of groups of images, at most */
-    WIDE_ROWS = 128, /* of results that wgmma takes */
-    WIDE_COLUMNS = 64,
-    ACCESS = 16, /* bytes of images that lie side by side */
     LINE = 128, /* bytes of a row that a group of items reads in a step */
     MOST_PIECES = 1024,
     /* In the time of a step: what it takes to write a tile's results and to
@@ -291,7 +288,7 @@ static double time_of_wide(const device_desc *dev, const work *w, int64_t n)
 {
     double least = 1e300, sums = w->rows * w->columns * (double)n;
 
-    for (double c = WIDE_COLUMNS; c <= 4 * WIDE_COLUMNS && c <= w->columns;
+    for (double c = DEVICE_WIDE_COLUMNS; c <= 2 * TILE && c <= w->columns;
          c *= 2) {
         double tiles = ceil(w->rows / TILE) * ceil(w->columns / c) * (double)n;
         double step = 0.5 + c / (2 * TILE);
@@ -302,36 +299,55 @@ static double time_of_wide(const device_desc *dev, const work *w, int64_t n)
            ADDING * sums / (TILE * TILE) / dev->units;
 }
 
-/* The same for wgmma, whose operands plan_operands_window.c writes anew, each
- * position's images side by side.  A row of them is filled up to whole steps,
- * with less zeros than it has numbers, and those of f32 begin at an access.  0:
- * wgmma does not take it. */
+/* Can n groups of images be copied as plan_operands_window.c copies them for
+ * wgmma, and have they tiles for enough units?  *row: of a group, filled. */
+static bool suits_wide(const hlo_inst *in, const device_desc *dev, int64_t n,
+                       const work *w, int64_t *row)
+{
+    const hlo_conv *c = in->u.conv;
+    int64_t images = in->arg[1]->shape->dim[c->k_in],
+            bytes = (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0]));
+
+    if (images % n || !device_fills_wide(dev, w->rows * w->columns * (double)n))
+        return false;
+    *row = device_wide_row(c->win[c->nspatial - 1].size, images / n, w->step);
+    return *row && (bytes == 2 || images / n * bytes % dev->access == 0);
+}
+
+/* The same for wgmma; 0: it does not take it. */
 static int64_t groups_for_wide(const hlo_inst *in, const hlo_conv *c,
                                const device_desc *dev)
 {
-    int64_t images = in->arg[1]->shape->dim[c->k_in], best = 0,
-            row = c->win[c->nspatial - 1].size,
-            bytes = (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0]));
+    int64_t images = in->arg[1]->shape->dim[c->k_in], best = 0, row;
     work w = {.columns = (double)in->shape->dim[c->out_feature],
               .step = step_of(in)};
-    double least = 1e300, count = (double)sd_shape_count(in->shape);
+    double least = 1e300;
 
-    w.rows = count / w.columns;
+    w.rows = (double)sd_shape_count(in->shape) / w.columns;
     for (int64_t n = 1; n <= images && n <= MOST_PIECES; n++) {
-        int64_t each = images / n, filled = row;
+        double time;
 
-        while (filled * each % w.step)
-            filled++;
-        w.terms = window_of(c) / row * filled * images;
-        if (images % n == 0 && filled < 2 * row &&
-            (bytes == 2 || each * bytes % ACCESS == 0) &&
-            device_fills_wide(dev, (double)n * count) &&
-            time_of_wide(dev, &w, n) < least) {
-            least = time_of_wide(dev, &w, n);
+        if (!suits_wide(in, dev, n, &w, &row))
+            continue;
+        w.terms = window_of(c) / c->win[c->nspatial - 1].size * row * images;
+        time = time_of_wide(dev, &w, n);
+        if (time < least) {
+            least = time;
             best = n;
         }
     }
     return best;
+}
+
+/* Do the features of 16 bits fill accesses?  They lie side by side. */
+static bool fills_accesses(const hlo_inst *in, const hlo_conv *c,
+                           const device_desc *dev)
+{
+    int64_t bytes = (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0]));
+
+    return bytes != 2 ||
+           (in->shape->dim[c->out_batch] * bytes % dev->access == 0 &&
+            in->shape->dim[c->out_feature] * bytes % dev->access == 0);
 }
 
 /* Is it a gradient, whose window has more positions than its result, that wgmma
@@ -347,10 +363,10 @@ static bool is_for_wide(const hlo_inst *in, const hlo_conv *c,
         places *= in->shape->dim[c->out_spatial.at[i]];
     }
     return dev->features & DEVICE_HAS_WGMMA && window_of(c) > places &&
-           sd_is_float(pass_dtype(in->arg[0])) &&
+           places > 1 && sd_is_float(pass_dtype(in->arg[0])) &&
            pass_dtype(in->arg[1]) == pass_dtype(in->arg[0]) &&
-           columns >= WIDE_COLUMNS &&
-           sd_shape_count(in->shape) / columns >= WIDE_ROWS;
+           fills_accesses(in, c, dev) && columns >= DEVICE_WIDE_COLUMNS &&
+           sd_shape_count(in->shape) / columns >= DEVICE_WIDE_ROWS;
 }
 
 /* trimmed: operands of f32 are rounded to tf32 where they are written anew. */

@@ -22,7 +22,6 @@ enum {
     MOST_BAND = 16,     /* tiles */
     FEW_SUMS = 16 * 32, /* of a sub-group */
     MATRIX_MOST = 64, /* rows and columns of a sub-group's squares, at most */
-    WIDE_LEAST = 64, /* columns of a tile */
     EARLY_SUMS = 32  /* of an item that reads early, at least */
 };
 
@@ -58,7 +57,7 @@ static bool has_wide_tiles(const plan_kernel *k, const plan_blocks *b,
     double m = (double)plan_extent(k, plan_block_rows(b)),
            n = (double)plan_extent(k, plan_block_columns(b));
 
-    return m >= 2 * WIDE_LEAST && n >= WIDE_LEAST &&
+    return m >= DEVICE_WIDE_ROWS && n >= DEVICE_WIDE_COLUMNS &&
            device_fills_wide(dev, m * n * plan_points(k, b->rest));
 }
 
@@ -188,7 +187,8 @@ static tile_limits share_out(plan_blocks *b, int items, const device_desc *dev)
         if (sd_dtype_bytes(b->part) == 1 &&
             plan_woven_rows(b, b->x_along) * plan_woven_rows(b, b->y_along) > 1)
             most /= 2; /* words are woven in registers */
-        return (tile_limits){PLAN_SQUARE, most, PLAN_SQUARE, WIDE_LEAST};
+        return (tile_limits){PLAN_SQUARE, most, PLAN_SQUARE,
+                             DEVICE_WIDE_COLUMNS};
     }
     if (plan_has_matrices(b)) {
         int all = items / plan_engine_table[b->engine].items;
@@ -447,8 +447,7 @@ int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev)
     int other;
 
     if (!(dev->features & DEVICE_HAS_WGMMA) || !c || !k->axis[lane].outer ||
-        !choose_sides(k, lane, c, &b, dev) || plan_is_wide(&b) ||
-        plan_extent(k, plan_block_rows(&b)) >= 2 * WIDE_LEAST)
+        !choose_sides(k, lane, c, &b, dev) || writes_along(k, lane))
         return lane;
     other = plan_last_axis(plan_block_rows(&b));
     return writes_along(k, other) && choose_sides(k, other, c, &b, dev) &&

@@ -27,6 +27,11 @@ hlo_inst *plan_copy_of(hlo_at p, hlo_inst *x);
 hlo_inst *plan_turned_copy(hlo_at p, hlo_inst *x, const int64_t *perm);
 /* Zeros behind dimension d of x, up to n positions. */
 hlo_inst *plan_padded(hlo_at p, hlo_inst *x, int d, int64_t n);
+/* Of each last row of x n pieces of k elements, each `apart` from the one
+ * before it, as a view: of the row over and over again pieces that are a row
+ * and `apart` apart, and of these the beginnings. */
+hlo_inst *plan_pieces(hlo_at p, hlo_inst *x, int64_t n, int64_t apart,
+                      int64_t k);
 /* n elements as whole rows. */
 int64_t plan_full_rows(int64_t n, sd_dtype t);
 /* Dimension a, those of `spatial` and b; or a before b. */

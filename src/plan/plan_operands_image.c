@@ -168,11 +168,8 @@ static hlo_inst *first_of(hlo_at p, hlo_inst *x, int64_t n)
     return hlo_make_cut(p, x, x->shape->rank - 1, 0, n);
 }
 
-/* Of each last row of x n pieces of k elements, each `apart` from the one
- * before it, as a view: of the row over and over again pieces that are a row
- * and `apart` apart, and of these the beginnings. */
-static hlo_inst *pieces(hlo_at p, hlo_inst *x, int64_t n, int64_t apart,
-                        int64_t k)
+hlo_inst *plan_pieces(hlo_at p, hlo_inst *x, int64_t n, int64_t apart,
+                      int64_t k)
 {
     int last = x->shape->rank - 1;
     int64_t dim[SD_MAX_RANK], from[SD_MAX_RANK], row = x->shape->dim[last];
@@ -203,7 +200,7 @@ static hlo_inst *image_in_rows(hlo_at p, const hlo_conv *c, hlo_inst *x,
             all = plan_full_rows(k, x->shape->dtype);
 
     x = framed(p, c, x, perm, all - k); /* a piece ends within its row */
-    x = pieces(p, x, places, w->stride * features, k);
+    x = plan_pieces(p, x, places, w->stride * features, k);
     return plan_copy_of(p, plan_padded(p, x, c->nspatial + 1, all));
 }
 

@@ -8,8 +8,11 @@
  *
  * Of a wide engine (wgmma) the pass split-products has made these groups.  Its
  * lines are read by themselves where they have no guards and divide a row, so
- * rows of the window get zeros behind them.  Lines lie along the sum, or, of 16
- * bits, across it, which copies nothing to another place of a line. */
+ * rows of the window get zeros behind them.  What meets these must be 0, too:
+ * an infinity of the image would make NaN of it.  Each position along a row of
+ * the result then has its own copy of the image's rows, cut and filled
+ * likewise. Lines lie along the sum, or, of 16 bits, across it, which copies
+ * nothing to another place of a line. */
 #include "plan_operands.h"
 
 enum { FEW_IMAGES = 32 };
@@ -18,6 +21,7 @@ typedef struct {
     int64_t images, groups, apart; /* apart: of the window's positions */
     int64_t row; /* positions of a row of the window, with zeros behind it */
     bool wide, across; /* across: lines of the copies lie across the sum */
+    bool filled;       /* there are such zeros */
 } gradient;
 
 /* Rows are whole steps. */
@@ -119,14 +123,22 @@ static hlo_inst *written(hlo_at p, hlo_inst *x, const gradient *g,
     return ordered(p, x, lies, want);
 }
 
-/* Positions of a row of the image that the window asks for. */
-static int64_t asked_of(const hlo_inst *in, const gradient *g)
+/* [groups, images, positions, own] of the image, with the window's zeros around
+ * it. */
+static hlo_inst *framed(hlo_inst *in, const gradient *g)
 {
+    hlo_at p = {in->parent, in, in};
     const hlo_conv *c = in->u.conv;
-    int last = c->nspatial - 1;
+    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0};
+    hlo_inst *x =
+        in_groups(p, in->arg[0], c->in_feature, c->in_spatial, c->in_batch, g);
 
-    return (in->shape->dim[c->out_spatial.at[last]] - 1) * c->win[last].stride +
-           (g->row - 1) * g->apart + 1;
+    for (int i = 0; i < c->nspatial; i++) {
+        low[2 + i] = c->win[i].pad_low;
+        high[2 + i] = c->win[i].pad_high;
+    }
+    return hlo_make_pad(p, x, hlo_make_scalar(p, x->shape->dtype, 0), low, high,
+                        NULL);
 }
 
 /* [positions, own, positions of the last dimension, images], *more of them than
@@ -134,24 +146,14 @@ static int64_t asked_of(const hlo_inst *in, const gradient *g)
 static hlo_inst *image_of(hlo_inst *in, const gradient *g, int64_t *more)
 {
     hlo_at p = {in->parent, in, in};
-    const hlo_conv *c = in->u.conv;
-    hlo_inst *x = in->arg[0];
-    int n = c->nspatial, last = n + 1, phases = n + 2, own = n + 3;
-    int64_t low[SD_MAX_RANK] = {0}, high[SD_MAX_RANK] = {0}, wide;
+    hlo_inst *x = framed(in, g);
+    int n = in->u.conv->nspatial, last = n + 1, phases = n + 2, own = n + 3;
+    int64_t wide = plan_round_up(x->shape->dim[last], g->apart);
     order lies = {0}, want = {0};
 
-    x = in_groups(p, x, c->in_feature, c->in_spatial, c->in_batch, g);
-    for (int i = 0; i < n; i++) {
-        low[2 + i] = c->win[i].pad_low;
-        high[2 + i] = c->win[i].pad_high;
-    }
-    wide = x->shape->dim[last] + low[last] + high[last];
-    *more = SD_MAX(wide, asked_of(in, g));
-    high[last] += plan_round_up(*more, g->apart) - wide;
-    *more = plan_round_up(*more, g->apart) - *more;
-    x = hlo_make_pad(p, x, hlo_make_scalar(p, x->shape->dtype, 0), low, high,
-                     NULL);
-    x = hlo_make_split(p, x, last, x->shape->dim[last] / g->apart, g->apart);
+    *more = wide - x->shape->dim[last];
+    x = hlo_make_split(p, plan_padded(p, x, last, wide), last, wide / g->apart,
+                       g->apart);
     add(&lies, 0);
     for (int d = 2; d < last; d++) {
         add(&lies, d);
@@ -171,6 +173,51 @@ static hlo_inst *image_of(hlo_inst *in, const gradient *g, int64_t *more)
     add(&want, 1);
     x = written(p, x, g, &lies, &want);
     return hlo_make_join(p, hlo_make_join(p, x, n + 2), n);
+}
+
+/* Of [groups, images, positions, own] those rows, filled, that each position of
+ * the result's last dimension asks for: [groups, images, positions but the
+ * last, places, row, own]. */
+static hlo_inst *rows_of_places(hlo_inst *in, hlo_inst *x, const gradient *g)
+{
+    hlo_at p = {in->parent, in, in};
+    const hlo_conv *c = in->u.conv;
+    const hlo_window_dim *w = &c->win[c->nspatial - 1];
+    int last = c->nspatial + 1, row = last + 2;
+
+    x = hlo_make_moved(p, x, last, last + 1);
+    x = plan_pieces(p, x, in->shape->dim[c->out_spatial.at[c->nspatial - 1]],
+                    w->stride, (w->size - 1) * g->apart + 1);
+    x = hlo_make_split(p, plan_padded(p, x, row, w->size * g->apart), row,
+                       w->size, g->apart);
+    x = hlo_make_join(p, hlo_make_cut(p, x, row + 1, 0, 1), row);
+    return hlo_make_moved(p, plan_padded(p, x, row, g->row), last, row);
+}
+
+/* [positions but the last, places and own, row, images] */
+static hlo_inst *image_in_places(hlo_inst *in, const gradient *g)
+{
+    hlo_at p = {in->parent, in, in};
+    hlo_inst *x = rows_of_places(in, framed(in, g), g);
+    int n = in->u.conv->nspatial, places = n + 1, row = n + 2, own = n + 3;
+    order lies = {0}, want = {0};
+
+    add(&lies, 0);
+    for (int d = 2; d < places; d++) {
+        add(&lies, d);
+        add(&want, d);
+    }
+    add(&lies, g->across ? row : places);
+    add(&lies, g->across ? 1 : own);
+    add(&lies, g->across ? places : row);
+    add(&lies, g->across ? own : 1);
+    add(&want, places);
+    add(&want, own);
+    add(&want, row);
+    add(&want, 0);
+    add(&want, 1);
+    x = written(p, x, g, &lies, &want);
+    return hlo_make_join(p, hlo_make_join(p, x, n + 2), n - 1);
 }
 
 /* [positions, images of a group, groups and own] of y, which has all images. */
@@ -211,6 +258,19 @@ static hlo_dims first_dims(sd_arena *a, int n)
     return hlo_dims_copy(a, at, n);
 }
 
+/* [positions, own, ...] of sums [positions but the last, 1, places and own,
+ * ...] */
+static hlo_inst *in_places(hlo_inst *in, hlo_inst *sum)
+{
+    hlo_at p = {in->parent, in, in};
+    const hlo_conv *c = in->u.conv;
+    int n = c->nspatial;
+
+    sum = hlo_make_split(p, sum, n, in->shape->dim[c->out_spatial.at[n - 1]],
+                         in->shape->dim[c->out_batch]);
+    return hlo_make_join(p, sum, n - 1);
+}
+
 /* The sums [positions, own of x, groups and own of y], y having all images. */
 static hlo_inst *sums_of(hlo_inst *in, hlo_inst *y, const gradient *g)
 {
@@ -219,10 +279,10 @@ static hlo_inst *sums_of(hlo_inst *in, hlo_inst *y, const gradient *g)
     hlo_conv *c = sd_arena_copy(a, was, sizeof *c);
     int n = c->nspatial;
     sd_dtype t = sd_is_float(in->shape->dtype) ? SD_F32 : SD_S32;
-    int64_t dim[SD_MAX_RANK], at[SD_MAX_RANK], more;
+    int64_t dim[SD_MAX_RANK], at[SD_MAX_RANK], more = 0;
     hlo_inst *arg[2], *sum;
 
-    arg[0] = image_of(in, g, &more);
+    arg[0] = g->filled ? image_in_places(in, g) : image_of(in, g, &more);
     arg[1] = window_of(in, y, g);
     c->win = sd_arena_copy(a, c->win, (size_t)n * sizeof *c->win);
     for (int i = 0; i < n; i++) {
@@ -230,8 +290,15 @@ static hlo_inst *sums_of(hlo_inst *in, hlo_inst *y, const gradient *g)
         c->win[i].pad_high = i == n - 1 ? -more : 0;
         dim[i] = in->shape->dim[was->out_spatial.at[i]];
     }
-    c->win[n - 1].size = g->row;
     dim[n] = in->shape->dim[was->out_batch];
+    if (g->filled) {
+        c->win[n - 1] = (hlo_window_dim){.size = g->row,
+                                         .stride = 1,
+                                         .base_dilation = 1,
+                                         .window_dilation = 1};
+        dim[n] *= dim[n - 1];
+        dim[n - 1] = 1;
+    }
     dim[n + 1] = g->groups * y->shape->dim[was->k_out];
     c->feature_groups = g->groups;
     c->out_spatial = c->k_spatial = first_dims(a, n);
@@ -244,7 +311,7 @@ static hlo_inst *sums_of(hlo_inst *in, hlo_inst *y, const gradient *g)
     sum = hlo_inst_clone(in->parent, in, in, arg);
     sum->u.conv = c;
     sum->shape = sd_shape_make(a, t, n + 2, dim);
-    return sum;
+    return g->filled ? in_places(in, sum) : sum;
 }
 
 static hlo_inst *added(hlo_at p, hlo_inst *sum, int64_t groups)
@@ -320,16 +387,15 @@ static bool find_wide_gradient(const hlo_inst *in, const device_desc *dev,
     *g = (gradient){.images = each * c->feature_groups,
                     .groups = c->feature_groups,
                     .apart = w->window_dilation,
-                    .row = w->size,
+                    .row = device_wide_row(w->size, each, line),
                     .wide = true,
                     .across = bytes == 2};
     for (int i = 0; i < c->nspatial; i++)
         if (c->win[i].base_dilation > 1 || c->win[i].reversal)
             return false;
-    while (g->row * each % line && g->row < 2 * w->size)
-        g->row++;
-    return g->row * each % line == 0 && c->batch_groups == 1 &&
-           c->nspatial + 4 <= SD_MAX_RANK && x->shape->dim[c->in_feature] > 1 &&
+    g->filled = g->row > w->size;
+    return g->row && c->batch_groups == 1 && c->nspatial + 5 <= SD_MAX_RANK &&
+           x->shape->dim[c->in_feature] > 1 &&
            (bytes == 2
                 ? x->shape->dim[c->in_batch] * bytes % dev->access == 0 &&
                       own * bytes % dev->access == 0

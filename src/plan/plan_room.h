@@ -234,8 +234,8 @@ void plan_part_short(plan_kernel *k, const device_desc *dev);
 bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* plan_blocks_gpu.c: the same on a GPU, with its group. */
 bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
-/* The lane, or the other side's last axis, if results lie along that and a wide
- * engine takes the product so: it wants 128 rows and 64 columns. */
+/* The lane, or the other side's last axis, where results lie along that and a
+ * wide engine takes the product so. */
 int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev);
 /* plan_engines.c: the CONTRACT's operand n, or what became it by a convert,
  * where that is of type t, or NULL; n as engine e of the host takes it, or NULL;

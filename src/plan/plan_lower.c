@@ -130,19 +130,6 @@ static plan_node *lower_concatenate(plan_lowering *lw, const hlo_inst *in,
     return all;
 }
 
-static plan_node *lower_update_value(plan_lowering *lw, const hlo_inst *in,
-                                     index_in index, plan_guards g)
-{
-    plan_view *v = sd_arena_new(lw->a, plan_view);
-    plan_node *old = operand(lw, in, 0, 0, index, g), *x;
-
-    lw->guards = g;
-    plan_view_of(&lw->viewer, in, 1, 0, index, v);
-    x = plan_value(lw, in->arg[1], 0, v->index,
-                   plan_guards_join(lw->a, g, v->guard, v->nguard));
-    return plan_node_filled(lw, x, v->guard, v->nguard, g, old);
-}
-
 /* ---- elementwise ---- */
 
 /* What plan_fuse leaves to kernels and memory of its own. */
@@ -252,8 +239,6 @@ static plan_node *lower_value(plan_lowering *lw, const hlo_inst *in, int out,
         return lower_pad(lw, in, index, g);
     case HLO_CONCATENATE:
         return lower_concatenate(lw, in, index, g);
-    case HLO_DYNAMIC_UPDATE_SLICE:
-        return lower_update_value(lw, in, index, g);
     case HLO_BITCAST_CONVERT:
         return lower_bitcast(lw, in, index, g);
     case HLO_REDUCE:

@@ -109,22 +109,6 @@ static void view_dynamic_slice(plan_viewer *v, const hlo_inst *in,
                                    SD_MAX(0, s->dim[d] - in->shape->dim[d])));
 }
 
-/* As a value: elements of the update where it lies, of the operand elsewhere.
- */
-static void view_update(plan_viewer *v, const hlo_inst *in, index_in index,
-                        plan_view *o)
-{
-    const sd_shape *s = in->shape, *u = in->arg[1]->shape;
-
-    for (int d = 0; d < s->rank; d++) {
-        const plan_expr *start =
-            v->dynamic(v, in, 2 + d, NULL, SD_MAX(0, s->dim[d] - u->dim[d]));
-
-        o->index[d] = plan_px_mad(v->px, index[d], -1, start);
-        add_guard(o, o->index[d], u->dim[d]);
-    }
-}
-
 /* The place in the indices array of component c for result index. */
 static void gather_place(plan_viewer *v, const hlo_inst *in, index_in index,
                          int c, const plan_expr **out)
@@ -352,12 +336,6 @@ void plan_view_of(plan_viewer *v, const hlo_inst *in, int k, int which,
         return;
     case HLO_DYNAMIC_SLICE:
         view_dynamic_slice(v, in, index, o);
-        return;
-    case HLO_DYNAMIC_UPDATE_SLICE:
-        if (k == 1)
-            view_update(v, in, index, o);
-        else
-            view_same(v, in, k, which, index, o);
         return;
     case HLO_GATHER:
         if (k == 0)

@@ -644,6 +644,38 @@ static void evaluator_refuses(void **state)
     }
 }
 
+/* Each function calls the one before it twice.  What the first one makes in all
+ * its runs is more than may exist at a time. */
+static void what_functions_make_goes(void **state)
+{
+    enum { DOUBLINGS = 15 };
+    sd_arena *a = sd_arena_create();
+    char *text =
+        sd_arena_fmt(a, "g0 { x = c128[] parameter(0) "
+                        "y = c128[4096] broadcast(x), dimensions={} "
+                        "s = c128[1] slice(y), slice={[4095:4096]} "
+                        "z = c128[] reshape(s) o = c128[] constant((1, 0)) "
+                        "ROOT r = c128[] add(z, o) }\n");
+    double zero[2] = {0}, *sum;
+    hlo_value arg, out;
+    hlo_module *m;
+
+    for (int i = 1; i <= DOUBLINGS; i++)
+        text =
+            sd_arena_fmt(a,
+                         "%s%sg%d { x = c128[] parameter(0) "
+                         "y = c128[] call(x), to_apply=g%d "
+                         "ROOT r = c128[] call(y), to_apply=g%d }\n",
+                         text, i < DOUBLINGS ? "" : "ENTRY ", i, i - 1, i - 1);
+    (void)state;
+    m = parse_text(a, text);
+    arg = (hlo_value){.shape = m->entry->param[0]->shape, .data = zero};
+    assert_null(hlo_eval(a, m->entry, &arg, &out));
+    sum = out.data;
+    assert_true(sum[0] == 1 << DOUBLINGS && sum[1] == 0);
+    sd_arena_destroy(a);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -656,6 +688,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(running_sums_are_recognised),
         cmocka_unit_test(evaluator_knows),
         cmocka_unit_test(evaluator_refuses),
+        cmocka_unit_test(what_functions_make_goes),
     };
 
     if (argc != 2) {

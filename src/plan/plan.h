@@ -191,8 +191,13 @@ typedef struct {
     int64_t pieces;             /* of the numbers */
     plan_body *body;
 } plan_buckets;
-enum { PLAN_BUCKET_MARKS = 2 }; /* bytes that a position has beside its word */
-int64_t plan_bucket_room(const plan_buckets *b); /* positions of a bucket */
+enum {
+    PLAN_BUCKET_MARKS = 2,  /* bytes that a position has beside its word */
+    PLAN_BUCKET_AT_ONCE = 8 /* positions that an item reads before it writes */
+};
+/* Positions of a bucket in local memory: a group of that many items copies all
+ * of them in whole steps, so some may be of no place. */
+int64_t plan_bucket_room(const plan_buckets *b, int group);
 
 /* GPUs: a kernel may be done by several, one after the other.  Their slots are
  * pieces of its own, or numbers. */

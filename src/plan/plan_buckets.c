@@ -6,27 +6,29 @@
 
 enum {
     MOST_BITS = 8,
-    MOST_NEAR = 3,          /* places of a sector of memory */
-    GROUPS_A_UNIT = 6,      /* that hide each other's waiting */
-    FEW_POSITIONS = 4096, /* of so many the memory is left for those groups */
+    MOST_NEAR = 3, /* places of a sector of memory */
+    /* A unit's groups hide each other's waiting: with at most so many positions
+     * a bucket, its memory holds six. */
+    GROUPS_A_UNIT = 6,
+    FEW_POSITIONS = 4096,
     LEAST_UPDATES = 1 << 15,
     LEAST_ROW = 1 << 13, /* of a batch: shorter ones the items of groups sort */
     /* to read and write a place is worth so many updates that are not sorted */
-    PLACES_AN_UPDATE = 8,
-    WHOLE = 256 /* positions that a group copies at once */
+    PLACES_AN_UPDATE = 8
 };
 
-int64_t plan_bucket_room(const plan_buckets *b)
+int64_t plan_bucket_room(const plan_buckets *b, int group)
 {
     int64_t far = ((b->places - 1) >> (b->bits + b->near)) + 1;
 
-    return plan_round_up(far << b->near, WHOLE);
+    return plan_round_up(far << b->near, (int64_t)group * PLAN_BUCKET_AT_ONCE);
 }
 
 /* Marks stand behind the places. */
-static size_t bytes_of(const plan_buckets *b)
+static size_t bytes_of(const plan_buckets *b, int group)
 {
-    return (size_t)plan_bucket_room(b) * (sizeof(uint32_t) + PLAN_BUCKET_MARKS);
+    return (size_t)plan_bucket_room(b, group) *
+           (sizeof(uint32_t) + PLAN_BUCKET_MARKS);
 }
 
 /* Neighbours stay together as far as there are places for each bucket. */
@@ -47,10 +49,10 @@ bool plan_choose_buckets(plan_buckets *b, const device_desc *dev)
         return false;
     share_places(b, 1);
     while (b->bits < MOST_BITS && (int64_t)2 << b->bits <= b->places &&
-           (plan_bucket_room(b) > FEW_POSITIONS ||
+           (plan_bucket_room(b, dev->subgroup) > FEW_POSITIONS ||
             b->batches << b->bits < (int64_t)GROUPS_A_UNIT * dev->units))
         share_places(b, b->bits + 1);
-    return bytes_of(b) <= dev->local_bytes;
+    return bytes_of(b, dev->subgroup) <= dev->local_bytes;
 }
 
 plan_kernel *plan_bucket_kernel(const plan_kernel *whole, const char *name,
@@ -79,7 +81,7 @@ plan_kernel *plan_bucket_kernel(const plan_kernel *whole, const char *name,
                                 PLAN_READ);
     for (int i = 0; i < k->nslot; i++)
         k->bytes += (double)k->slot[i].count * sizeof(uint32_t);
-    plan_add_work(k, bytes_of(b));
+    plan_add_work(k, bytes_of(b, k->group));
     return k;
 }
 
@@ -108,7 +110,7 @@ sd_status plan_verify_buckets(const plan_kernel *k, const device_desc *dev)
         return plan_bad(k, NULL, "buckets that not all places are in");
     if (!has_lists(k, b))
         return plan_bad(k, NULL, "buckets without lists of updates and places");
-    if (bytes_of(b) > k->local_bytes)
+    if (bytes_of(b, k->group) > k->local_bytes)
         return plan_bad(k, NULL, "a bucket that local memory does not hold");
     return NULL;
 }

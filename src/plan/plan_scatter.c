@@ -18,19 +18,21 @@
  * sort (90) or to meet (3 to 15). */
 #include "plan_room.h"
 
+#include <assert.h>
+
 enum {
-    LEAST_UPDATES = 24 /* to sort fewer costs more than a loop of one item */
+    LEAST_SORTED = 24 /* to sort fewer costs more than a loop of one item */
 };
 
 typedef struct {
     plan_kernel *k, *whole;
     const device_desc *dev;
     int64_t batches, updates;
-    sd_dtype type;        /* of a place */
-    bool moved;           /* the updates are sorted, not their numbers */
-    int plain; /* the slot that has the updates as the list would, or -1 */
+    sd_dtype type;         /* of a place */
+    bool moved;            /* the updates are sorted, not their numbers */
+    int plain;             /* the slot with the list's updates, or -1 */
     plan_buckets *buckets; /* by which they are sorted, or NULL: by places */
-    sd_dtype update_type; /* of what is sorted */
+    sd_dtype update_type;  /* of what is sorted */
     /* offsets in the work space: of the sort's slots (its operands are one or
      * two), of the sorted places and updates */
     size_t at[5], key, update;
@@ -251,9 +253,7 @@ static sd_status take_runs(sorted *s, hlo_inst *fusion)
     return NULL;
 }
 
-/* All of a bucket's updates lie side by side, which the numbers of the sort
- * tell.
- */
+/* All of a bucket's updates lie side by side, as the sort's numbers tell. */
 static void take_buckets(sorted *s, const plan_kernel *sort)
 {
     const plan_part *move = &sort->part[sort->npart - 1];
@@ -291,8 +291,7 @@ static void place_work(sorted *s, const plan_kernel *sort)
     plan_add_work_slot(s->whole, (int64_t)at);
 }
 
-/* Of a kernel that writes a list in slot `to`: the operand that is that list.
- */
+/* Of a kernel that writes a list in slot `to`: the operand that is the list. */
 static int find_plain(const plan_kernel *k, int to)
 {
     plan_for_each_node(n, k)
@@ -383,6 +382,7 @@ sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
 
     s.batches = batch ? u->dim[0] : 1;
     s.updates = u->dim[batch];
+    assert(s.batches > 0); /* what is empty has no kernel (plan_fuse.c) */
     /* not of windows that overlap in part */
     if (k->naxis == k->nouter + 1 && n->over == 1ull << k->nouter) {
         if (n->in->u.gather->unique ||
@@ -390,7 +390,7 @@ sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
              plan_body_any_order(n->body, n->dtype))) {
             n->meets = !n->in->u.gather->unique;
             share_updates(k, n);
-        } else if (dev->access && s.updates >= LEAST_UPDATES &&
+        } else if (dev->access && s.updates >= LEAST_SORTED &&
                    s.batches * s.updates <= INT32_MAX / 2) {
             /* the whole is what buffers and steps ask; the parts run */
             s.whole = k;

@@ -46,7 +46,6 @@ enum {
 };
 enum { ATTEND_FAR = 120 }; /* exp(-ATTEND_FAR) is less than any number of f32 */
 
-
 typedef struct { /* an operand, of which blocks of rows are copied */
     int array, axis;    /* its slot; along which its rows lie */
     int64_t rows, depth, limit; /* of a block; columns; rows that there are */

@@ -7,7 +7,7 @@
 enum {
     AHEAD =
         8, /* turns whose updates are on their way while as many are added */
-    AT_ONCE = 8, /* positions of a bucket that an item reads before it writes */
+    AT_ONCE = PLAN_BUCKET_AT_ONCE,
     /* With more that have lost their marks all ask each other who has the same
      * (match.any), which takes as long as there are different ones; of a place
      * that has more updates than one and these, values are shown to all. */
@@ -144,7 +144,8 @@ static void copy_bucket(const buckets *g, bool to)
     LLVMValueRef last = emit_si(e, g->b->places - 1), from;
     emit_loop l;
 
-    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, plan_bucket_room(g->b)),
+    emit_loop_open(e, &l, emit_si(e, 0),
+                   emit_si(e, plan_bucket_room(g->b, g->group)),
                    (int64_t)g->group * AT_ONCE);
     for (int i = 0; i < AT_ONCE; i++) {
         position[i] = LLVMBuildAdd(e->b, l.at, e->lid, "");
@@ -365,7 +366,7 @@ static void take_together(const buckets *g, const turn *t)
 static LLVMValueRef marks(const buckets *g, int i)
 {
     return emit_local(g->e,
-                      emit_i64(g->e, (int64_t)plan_bucket_room(g->b) *
+                      emit_i64(g->e, (int64_t)plan_bucket_room(g->b, g->group) *
                                          ((int64_t)sizeof(uint32_t) + i)));
 }
 

@@ -199,3 +199,53 @@ def test_only_where_it_is_asked_for(tmp_path):
     args, body, _ = product("bf16", "bf16", "nn", 256, 256, 256)
     (tmp_path / "small").mkdir()
     assert "wgmma" not in compiled(tmp_path / "small", entry(args, body))[0]
+
+
+def window_gradient(kind, images, side, c, f):
+    """HLO of the gradient of a 3 x 3 window, as JAX writes it."""
+    x, y = (f"{kind}[{images},{side},{side},{n}]" for n in (c, f))
+    return f"""HloModule m
+        ENTRY main {{ p0 = {x} parameter(0)
+        p1 = {y} parameter(1)
+        ROOT r = {kind}[3,3,{c},{f}] convolution(p0, p1), window={{size={side}x{side} pad=1_1x1_1}},
+        dim_labels=f01b_i01o->01bf }}"""
+
+
+def place(index, at):
+    """The value of a sum such as `a0*512 + a1` where each axis has a number, or an array."""
+    terms = (term.partition("*") for term in index.split(" + "))
+    return sum(at[name] * int(by or 1) for name, _, by in terms)
+
+
+@pytest.mark.parametrize("kind, images, side, c, f", [("bf16", 32, 14, 128, 256), ("bf16", 32, 56, 64, 64),
+                                                      ("f32", 32, 14, 256, 256), ("f32", 32, 7, 512, 512)])
+def test_gradients_of_windows_are_sums_of_copies(tmp_path, kind, images, side, c, f):
+    source = tmp_path / "program.hlo"
+    source.write_text(window_gradient(kind, images, side, c, f))
+    subprocess.run([TOOL, "compile", "--target=cuda:sm_90", f"--out={tmp_path}", source], check=True,
+                   capture_output=True, env={**os.environ, "SUNDOG_WGMMA": "1"})
+    text = open(glob.glob(f"{tmp_path}/*.ptx")[0]).read()
+    plan = open(glob.glob(f"{tmp_path}/*plan.txt")[0]).read()
+    [kernel] = [k for k in re.split(r"^kernel ", plan, flags=re.M) if "blocks of" in k]
+    assert "x plain" in kernel and "y plain" in kernel and "by themselves" in kernel
+    slots = [int(n) for n in re.findall(r"^  s\d: \w+\[(\d+)\]", kernel, re.M)]
+    axes = {a: (int(n), where) for a, n, where in re.findall(r"^  (a\d+): (\d+) (outer|inner)", kernel, re.M)}
+    index = {i: re.search(rf"s{i}\[(a.*?)\]", kernel)[1] for i in range(3)}
+    arrays = [random(kind, slots[0]), random(kind, slots[1])]
+    out = np.full(slots[2], 99, TYPES[re.search(r"s2: (\w+)\[", kernel)[1]])
+    count = int(re.search(r"(\d+) tiles", kernel)[1])
+    [entry] = re.findall(rf"\.visible \.entry {kernel.split()[0]}\(.*?\n}}\n", text, re.S)
+    simulate.run(text[:text.index(".visible .entry")] + entry, [*arrays, out], sorted({0, count // 2, count - 1}),
+                 LOCAL)
+    outer = [(a, n) for a, (n, where) in axes.items() if where == "outer"]
+    inner = [(a, n) for a, (n, where) in axes.items() if where == "inner"]
+    deep = dict(zip([a for a, _ in inner], np.indices([n for _, n in inner])))
+    wrote = 0
+    for at in np.random.RandomState(0).randint(0, 1 << 30, (20000, len(outer))):
+        at = {a: int(i) % n for (a, n), i in zip(outer, at)}
+        got = out[place(index[2], at)]
+        if got != np.array(99).astype(out.dtype):
+            x, y = (arrays[i][place(index[i], at | deep)].astype(np.float64) for i in (0, 1))
+            assert got == (x * y).sum().astype(out.dtype)
+            wrote += 1
+    assert wrote > 20

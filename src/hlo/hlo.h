@@ -491,6 +491,8 @@ static inline int hlo_attend_result(const hlo_attend *a) /* the first one's */
 {
     return a->nown + a->nmore;
 }
+/* Is it a call by one of these names, whatever its operands? */
+bool hlo_attend_is_named(const hlo_inst *in);
 /* False: in is no such call, or its operands do not fit. */
 bool hlo_attend_read(const hlo_inst *in, hlo_attend *out);
 /* Is it one that kernels do?  q, k and v are of 16 bits, d and e their last

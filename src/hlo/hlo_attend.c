@@ -155,6 +155,13 @@ static bool find_kind(const hlo_inst *in, hlo_attend *a)
            a->nmore >= 0 && a->nmore <= HLO_ATTEND_MORE;
 }
 
+bool hlo_attend_is_named(const hlo_inst *in)
+{
+    return in->op == HLO_CUSTOM_CALL &&
+           (strcmp(in->u.custom->target, HLO_CALL_ATTEND) == 0 ||
+            strcmp(in->u.custom->target, HLO_CALL_ATTEND_GRADIENT) == 0);
+}
+
 bool hlo_attend_read(const hlo_inst *in, hlo_attend *out)
 {
     *out = (hlo_attend){0};

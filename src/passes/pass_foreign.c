@@ -123,6 +123,11 @@ static const char *foreign_kernel(const char *target)
     return NULL;
 }
 
+bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev)
+{
+    return dev->features & DEVICE_HAS_WGMMA && hlo_attend_has_kernel(in);
+}
+
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)
 {
     const hlo_custom *u = in->u.custom;
@@ -134,6 +139,9 @@ const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)
                             "%sno device of ours runs it; of Pallas, "
                             "pallas_call(..., interpret=True) does",
                             kernel);
+    if (hlo_attend_is_named(in) && !pass_has_attend_kernel(in, dev))
+        return "attention of another device or of what kernels do not take: "
+               "compile the program that it was made of for this device";
     if (u->api_version != HLO_TYPED_FFI)
         return "of an untyped API version: only typed FFI (4) is called";
     if (device_custom_of_name(u->target) &&

@@ -146,5 +146,7 @@ hlo_inst *pass_foreign_row_major(hlo_inst *in);
 /* Why nothing runs this custom-call; NULL if a typed handler may.  Whether one
  * is registered is only known when the program is loaded.  pass_foreign.c */
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev);
+/* Is it a call of attention that a kernel of the device does? */
+bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev);
 
 #endif

@@ -404,9 +404,7 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
     case HLO_C_COLLECTIVE:
         return pass_is_move(in);
     case HLO_C_CUSTOM:
-        return hlo_device_call(in, &call) ||
-               (dev->features & DEVICE_HAS_WGMMA &&
-                hlo_attend_has_kernel(in)) ||
+        return hlo_device_call(in, &call) || pass_has_attend_kernel(in, dev) ||
                !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:
         return can_do_tokens(in);

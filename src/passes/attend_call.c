@@ -1,4 +1,6 @@
 /* Attention: the calls that take a pattern's place.  See attend.h. */
+#include <assert.h>
+
 #include "attend.h"
 
 int attend_own_dim(const attend_pattern *p)
@@ -253,6 +255,13 @@ static hlo_inst *make_call(hlo_at at, const char *target, int n,
     return in;
 }
 
+/* Patterns are of what kernels take. */
+static void set_functions(hlo_inst *call, int n, hlo_comp *const *of)
+{
+    hlo_set_comps(call, n, of);
+    assert(hlo_attend_has_kernel(call));
+}
+
 /* Of v: keys, what both products are batched over, and its own dimension. */
 attend_view attend_value_view(const attend_pattern *p)
 {
@@ -313,7 +322,7 @@ void attend_call(attend_pattern *p)
     result r = result_of(p, p->last, &v, ATTEND_E);
     hlo_inst *call = make_call(at, HLO_CALL_ATTEND, n, x, 1, &r);
 
-    hlo_set_comps(call, 1, &p->comp);
+    set_functions(call, 1, &p->comp);
     put_result(at, &r, call);
 }
 
@@ -360,7 +369,7 @@ static void call_value(attend_gradient *g, operand *x)
                    result_of_rows(p)};
     hlo_inst *call = make_call(at, HLO_CALL_ATTEND, n, all, 3, r), *value;
 
-    hlo_set_comps(call, 1, &g->score);
+    set_functions(call, 1, &g->score);
     value = hlo_make_gte(at, call, 0);
     put_result(at, &r[0], value);
     at = pass_at(g->dq.dot);
@@ -389,10 +398,10 @@ void attend_call_gradient(attend_gradient *g)
 
     call_value(g, x);
     call = make_call(at, HLO_CALL_ATTEND_GRADIENT, n, x, 1, &dq);
-    hlo_set_comps(call, 2, both);
+    set_functions(call, 2, both);
     put_result(at, &dq, call);
     call = make_call(at, HLO_CALL_ATTEND_GRADIENT, n, x, 2, keys);
-    hlo_set_comps(call, 2, both);
+    set_functions(call, 2, both);
     for (int i = 0; i < 2; i++)
         put_result(at, &keys[i], hlo_make_gte(at, call, i));
     hlo_comp_sort(at.c);

@@ -30,14 +30,15 @@ static hlo_inst *make_element_param(hlo_comp *c, const hlo_inst *x)
 }
 
 /* An element of an array, which is made before: only what a program is given is
- * as large as all scores.  A gradient reads the score's arrays alone. */
+ * as large as all scores.  Indices are of 32 bits.  A gradient reads the
+ * score's arrays alone. */
 static hlo_inst *make_leaf(attend_pattern *p, hlo_inst *x, const attend_view *v)
 {
     for (int i = 0; i < p->nleaf; i++)
         if (p->leaf[i].in == x && attend_same_view(&p->leaf[i].v, v))
             return p->comp->param[p->comp->nparam - p->nleaf + i];
     if (p->is_slope || p->nleaf == HLO_ATTEND_MORE ||
-        sd_is_complex(pass_dtype(x)) ||
+        sd_is_complex(pass_dtype(x)) || sd_shape_count(x->shape) >= INT32_MAX ||
         (attend_is_whole(p, x) && x->op != HLO_PARAMETER &&
          x->op != HLO_GET_TUPLE_ELEMENT))
         return NULL;

@@ -267,13 +267,21 @@ static bool fills_device(const attend_pattern *p, const device_desc *dev)
            rows * FEW >= (double)dev->units * ROWS;
 }
 
+/* Has each row a v of its own?  Kernels have one of all rows. */
+static bool has_rows(const attend_pattern *p)
+{
+    attend_view v = attend_value_view(p);
+
+    return attend_view_has(&v, p->value->shape->rank, p->row);
+}
+
 static bool fits(attend_pattern *p, const device_desc *dev)
 {
     const hlo_dot *d = p->dot->u.dot;
     int64_t depth = p->dot->arg[0]->shape->dim[d->lhs_contract.at[0]];
     int own = attend_own_dim(p);
 
-    if (own < 0)
+    if (own < 0 || has_rows(p))
         return false;
     p->extent[ATTEND_D] = depth;
     p->extent[ATTEND_E] = p->value->shape->dim[own];

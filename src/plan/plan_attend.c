@@ -1,6 +1,6 @@
 /* Kernels of attention: lowering, tiles, printing and verifying.  plan_attend.h
  * says how they run. */
-#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan_room.h"
@@ -12,55 +12,95 @@ typedef struct {
     bool ok;
 } linear; /* row * r + key * k + c */
 
-static linear linear_of(const plan_node *n)
-{
-    linear x, y;
+typedef struct {
+    bool ok;
+    int64_t beyond;
+} bound; /* key <= row + beyond */
 
-    if (sd_dtype_kind(n->dtype) != SD_K_SINT)
-        return (linear){0};
-    if (n->kind == PN_PARAM)
-        return (linear){n->out == 1, n->out == 2, 0,
-                        n->out == 1 || n->out == 2};
-    if (n->kind == PN_CONST)
-        return (linear){0, 0, sd_scalar_to_s64(n->dtype, n->value), true};
-    if (n->op == HLO_CONVERT)
-        return linear_of(n->arg[0]);
-    if (n->op != HLO_ADD && n->op != HLO_SUBTRACT)
-        return (linear){0};
-    x = linear_of(n->arg[0]);
-    y = linear_of(n->arg[1]);
-    if (n->op == HLO_SUBTRACT)
-        y = (linear){-y.row, -y.key, -y.c, y.ok};
-    return (linear){x.row + y.row, x.key + y.key, x.c + y.c, x.ok && y.ok};
+/* What is known of a node of a function. */
+typedef struct {
+    linear place;
+    bound where[2]; /* it is false, true */
+    bool zero; /* of a gradient's function: it is 0 where ds is */
+} fact;
+
+/* Nodes come before what is made of them: each is asked once. */
+typedef struct {
+    fact *of; /* by id */
+    const plan_body *body;
+    int64_t rows, keys;
+} facts;
+
+static const fact *fact_of(const facts *f, const plan_node *n)
+{
+    return &f->of[n->id];
 }
 
-/* Where n has the value `is`, key <= row + *beyond. */
-static bool bounds_key(const plan_node *n, bool is, int64_t *beyond)
+/* s32 has all of its values: it wraps around nowhere, and the sum of two such
+ * has no more than 64 bits. */
+static linear fitting(const facts *f, linear x)
+{
+    x.ok = x.ok && x.c >= -INT32_MAX && x.c <= INT32_MAX &&
+           llabs(x.row) * f->rows + llabs(x.key) * f->keys + llabs(x.c) <=
+               INT32_MAX;
+    return x.ok ? x : (linear){0};
+}
+
+static linear linear_of(const facts *f, const plan_node *n)
 {
     linear x, y;
-    hlo_cmp_dir d;
-    int sign;
+    int sign = n->op == HLO_SUBTRACT ? -1 : 1;
 
-    if (n->kind != PN_ELT)
-        return false;
-    if (n->op == (is ? HLO_AND : HLO_OR))
-        return bounds_key(n->arg[0], is, beyond) ||
-               bounds_key(n->arg[1], is, beyond);
-    if (n->op == HLO_NOT)
-        return bounds_key(n->arg[0], !is, beyond);
-    if (n->op != HLO_COMPARE)
-        return false;
-    d = n->in->u.compare.dir;
-    x = linear_of(n->arg[0]);
-    y = linear_of(n->arg[1]);
+    if (sd_dtype_kind(n->dtype) != SD_K_SINT ||
+        sd_dtype_bytes(n->dtype) < sizeof(int32_t))
+        return (linear){0};
+    if (n->kind == PN_PARAM)
+        return fitting(f, (linear){n->out == 1, n->out == 2, 0,
+                                   n->out == 1 || n->out == 2});
+    if (n->kind == PN_CONST)
+        return fitting(
+            f, (linear){0, 0, sd_scalar_to_s64(n->dtype, n->value), true});
+    if (n->op != HLO_CONVERT && n->op != HLO_ADD && n->op != HLO_SUBTRACT)
+        return (linear){0};
+    x = fact_of(f, n->arg[0])->place;
+    if (n->op == HLO_CONVERT)
+        return x;
+    y = fact_of(f, n->arg[1])->place;
+    return fitting(f, (linear){x.row + sign * y.row, x.key + sign * y.key,
+                               x.c + sign * y.c, x.ok && y.ok});
+}
+
+static bound compared(const facts *f, const plan_node *n, bool is)
+{
+    hlo_cmp_dir d = n->in->u.compare.dir;
+    linear x = fact_of(f, n->arg[0])->place, y = fact_of(f, n->arg[1])->place;
+    int sign = d == HLO_GE || d == HLO_GT   ? 1
+               : d == HLO_LE || d == HLO_LT ? -1
+                                            : 0;
+
     x = (linear){x.row - y.row, x.key - y.key, x.c - y.c, x.ok && y.ok};
-    sign = d == HLO_GE || d == HLO_GT ? 1 : d == HLO_LE || d == HLO_LT ? -1 : 0;
     if (!is)
         sign = -sign; /* row - key + c >= 0, or > 0, in the end */
     if (!x.ok || !sign || x.row != sign || x.key != -sign)
-        return false;
-    *beyond = sign * x.c - ((d == HLO_GT || d == HLO_LT) == is);
-    return true;
+        return (bound){0};
+    return (bound){true, sign * x.c - ((d == HLO_GT || d == HLO_LT) == is)};
+}
+
+/* Where n has the value `is`. */
+static bound bound_of(const facts *f, const plan_node *n, bool is)
+{
+    bound x;
+
+    if (n->kind != PN_ELT)
+        return (bound){0};
+    if (n->op == HLO_COMPARE)
+        return compared(f, n, is);
+    if (n->op == HLO_NOT)
+        return fact_of(f, n->arg[0])->where[!is];
+    if (n->op != (is ? HLO_AND : HLO_OR))
+        return (bound){0};
+    x = fact_of(f, n->arg[0])->where[is];
+    return x.ok ? x : fact_of(f, n->arg[1])->where[is];
 }
 
 static bool is_number(const plan_node *n, double *v)
@@ -71,9 +111,9 @@ static bool is_number(const plan_node *n, double *v)
     return true;
 }
 
-/* Is a gradient's function 0 where ds is? */
-static bool is_zero(const plan_node *n)
+static bool is_zero(const facts *f, const plan_node *n)
 {
+    bool zero[3] = {0};
     double v;
 
     if (n->kind == PN_PARAM)
@@ -82,62 +122,83 @@ static bool is_zero(const plan_node *n)
         return v == 0;
     if (n->kind != PN_ELT)
         return false;
+    for (int i = 0; i < n->narg && i < 3; i++)
+        zero[i] = fact_of(f, n->arg[i])->zero;
     switch (n->op) {
     case HLO_CONVERT:
     case HLO_NEGATE:
     case HLO_DIVIDE:
-        return is_zero(n->arg[0]);
+        return zero[0];
     case HLO_MULTIPLY:
-        return is_zero(n->arg[0]) || is_zero(n->arg[1]);
+        return zero[0] || zero[1];
     case HLO_ADD:
     case HLO_SUBTRACT:
-        return is_zero(n->arg[0]) && is_zero(n->arg[1]);
+        return zero[0] && zero[1];
     case HLO_SELECT:
-        return is_zero(n->arg[1]) && is_zero(n->arg[2]);
+        return zero[1] && zero[2];
     default:
         return false;
     }
 }
 
-static bool is_place(const plan_node *n)
+static facts know(sd_arena *a, const plan_attend *k, const plan_body *body)
 {
-    linear l = linear_of(n);
+    facts f = {.of = sd_arena_array(a, fact, body->nnode),
+               .body = body,
+               .rows = k->of.extent[HLO_ATTEND_Q],
+               .keys = k->of.extent[HLO_ATTEND_K]};
 
-    return l.ok && (l.row || l.key);
+    for (int i = 0; i < body->nnode; i++) {
+        const plan_node *n = body->node[i];
+
+        f.of[i] = (fact){linear_of(&f, n),
+                         {bound_of(&f, n, false), bound_of(&f, n, true)},
+                         is_zero(&f, n)};
+    }
+    return f;
+}
+
+static bool is_place(const fact *x)
+{
+    return x->place.ok && (x->place.row || x->place.key);
 }
 
 /* Does f ask for row and key only whether key <= row + beyond? */
-static bool asks_cut_alone(const plan_body *f, int64_t beyond)
+static bool asks_cut_alone(const facts *f, int64_t beyond)
 {
-    int64_t at;
-
-    for (int i = 0; i < f->nnode; i++) {
-        const plan_node *n = f->node[i];
+    for (int i = 0; i < f->body->nnode; i++) {
+        const plan_node *n = f->body->node[i];
+        const fact *x = fact_of(f, n);
+        bound at = x->where[x->where[1].ok];
 
         for (int j = 0; j < n->narg; j++)
-            if (is_place(n->arg[j]) && !is_place(n) &&
-                ((!bounds_key(n, true, &at) && !bounds_key(n, false, &at)) ||
-                 n->op != HLO_COMPARE || at != beyond))
+            if (is_place(fact_of(f, n->arg[j])) && !is_place(x) &&
+                (!at.ok || n->op != HLO_COMPARE || at.beyond != beyond))
                 return false;
     }
     return true;
 }
 
-static void find_cut(plan_attend *a)
+static void find_cut(sd_arena *arena, plan_attend *a)
 {
     const plan_node *n = a->score->root[0];
+    facts score = know(arena, a, a->score), slope = {0};
 
+    if (a->slope)
+        slope = know(arena, a, a->slope);
     while (n->kind == PN_ELT && n->op == HLO_CONVERT)
         n = n->arg[0];
     if (n->kind != PN_ELT || n->op != HLO_SELECT ||
-        (a->slope && !is_zero(a->slope->root[0])))
+        (a->slope && !fact_of(&slope, a->slope->root[0])->zero))
         return;
-    a->is_cut = (is_number(n->arg[2], &a->masked) &&
-                 bounds_key(n->arg[0], true, &a->beyond)) ||
-                (is_number(n->arg[1], &a->masked) &&
-                 bounds_key(n->arg[0], false, &a->beyond));
-    a->cut_alone = a->is_cut && asks_cut_alone(a->score, a->beyond) &&
-                   (!a->slope || asks_cut_alone(a->slope, a->beyond));
+    for (int is = 1; is >= 0 && !a->is_cut; is--) {
+        bound cut = fact_of(&score, n->arg[0])->where[is];
+
+        a->is_cut = cut.ok && is_number(n->arg[is ? 2 : 1], &a->masked);
+        a->beyond = cut.beyond;
+    }
+    a->cut_alone = a->is_cut && asks_cut_alone(&score, a->beyond) &&
+                   (!a->slope || asks_cut_alone(&slope, a->beyond));
 }
 
 /* ---- lowering ---- */
@@ -176,7 +237,7 @@ sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in)
         return lw->st;
     for (int i = 0; i < in->narg; i++)
         k->slot[i].access = PLAN_READ;
-    find_cut(a);
+    find_cut(lw->a, a);
     k->cls = PLAN_ATTENDING;
     k->flops = 2 * points(&a->of) * (double)columns_of(&a->of);
     return lw->st;

@@ -269,3 +269,29 @@ def test_only_where_it_is_asked_for(tmp_path):
                                      (Graph("f32", out="f32").text, {})]):
         (tmp_path / str(i)).mkdir()
         assert "attend" not in compiled(tmp_path / str(i), text, **env)[1]
+
+
+WRAPS = {
+    "s8": "row8 = s8[256,256] convert(row)\nkey8 = s8[256,256] convert(key)\n"
+          "see = pred[256,256] compare(row8, key8), direction=GE",
+    "s32": "far = s32[] constant(2147483600)\nfars = s32[256,256] broadcast(far), dimensions={}\n"
+           "later = s32[256,256] add(row, fars)\nsee = pred[256,256] compare(later, key), direction=GE",
+}
+
+
+@pytest.mark.parametrize("kind", WRAPS)
+def test_masks_that_wrap_around_leave_no_block_out(kind, tmp_path):
+    lower = causal("-inf").replace("128,128", "256,256")
+    wrapping = lower.replace(lower.split("\n")[0], WRAPS[kind])
+    for name, score in (("lower", lower), ("wrapping", wrapping)):
+        (tmp_path / name).mkdir()
+        plan = compiled(tmp_path / name, Graph(t=256, s=256, h=1, score=score).text)[1]
+        assert "  score" in plan and ("where k > q" in plan) == (name == "lower")
+
+
+def test_functions_are_read_once(tmp_path):
+    turns = "".join(f"n{i} = f32[] negate(y{i})\ny{i + 1} = f32[] select(sees, y{i}, n{i})\n" for i in range(40))
+    text = Gradient("q", causal=True).text
+    assert text.count("ROOT dx = bf16[] convert(y)") == 1
+    text = text.replace("ROOT dx = bf16[] convert(y)", f"y0 = f32[] copy(y)\n{turns}ROOT dx = bf16[] convert(y40)")
+    assert "where k > q" in compiled(tmp_path, text)[1]

@@ -15,7 +15,7 @@
  * and ends in products over keys or rows.  See attend.h. */
 #include "attend.h"
 
-enum { PLACED = 96 };
+enum { PLACED = 96 /* values looked at: a product of another is not found */ };
 
 /* ---- parts of softmax's gradient ---- */
 

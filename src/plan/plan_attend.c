@@ -286,6 +286,7 @@ static size_t lines_bytes(int64_t rows, int64_t columns, size_t each)
 
 static void lay_out(plan_attend *a, size_t each)
 {
+    a->marks = 0;
     for (int i = 0; i < plan_attend_copied(a); i++) {
         const int64_t *s = a->of.stride[i];
         int axis = s[HLO_ATTEND_K] ? HLO_ATTEND_K : HLO_ATTEND_Q,

@@ -204,7 +204,10 @@ static void wait_behind(gradient *g, LLVMValueRef v)
 }
 
 /* The block's products go on, and `behind` them more.  Of keys the sums of the
- * block before have to come to their end before there are further words. */
+ * block before have to come to their end before there are further words.
+ *
+ * Products end in the order in which they began, each a group for the engine:
+ * of keys the last block's "other"; "score", "slope", those behind. */
 static void take_block(gradient *g, LLVMValueRef block, int behind)
 {
     attending *t = g->t;
@@ -217,7 +220,7 @@ static void take_block(gradient *g, LLVMValueRef block, int behind)
         read_columns(g, OF_M, block);
         read_columns(g, OF_R, block);
     }
-    e->abi->wait(e, behind + 1);
+    e->abi->wait(e, behind + 1); /* left: "slope" and those behind */
     e->abi->attend->take(e, "score", s, g->n);
     for (int i = 0; i < g->n; i++) {
         at[i] = point_of(g, block, i);
@@ -225,16 +228,16 @@ static void take_block(gradient *g, LLVMValueRef block, int behind)
     }
     if (of_keys(g)) {
         read_columns(g, OF_C, block); /* no register had room for them before */
-        wait_behind(g, p[g->n - 1]);
+        wait_behind(g, p[g->n - 1]); /* left: none */
         attend_add(t, "other", packed(g, p), g->w, block);
     } else {
-        e->abi->wait(e, behind);
+        e->abi->wait(e, behind); /* left: those behind */
     }
     e->abi->attend->take(e, "slope", v, g->n);
     for (int i = 0; i < g->n; i++)
         v[i] = slope_of(g, s[i], p[i], v[i], &at[i], i);
     if (!of_keys(g) && behind)
-        wait_behind(g, v[g->n - 1]);
+        wait_behind(g, v[g->n - 1]); /* left: none */
     keep_slopes(g, v);
 }
 

@@ -158,8 +158,9 @@ typedef struct {
     sd_vec(plan_cell) cell; /* the slots */
     bool counted; /* flops and bytes of the kernel are those of all turns */
     bool told;    /* cuda: it takes long or has no known end, and a word, whose
-                     address is its last parameter, ends it; */
-    int unasked;  /* so many turns pass between two looks, a power of two */
+                     address is its last parameter, ends it */
+    int unasked;  /* so many turns pass between two looks at that, a power of
+                     two */
     bool sorts;   /* a step compares and swaps by code of its own */
 } plan_loop;
 

@@ -124,7 +124,7 @@ static void take_block(attending *t, LLVMValueRef block)
     abi->wait_behind(e, emit_local(e, mark),
                      LLVMBuildFAdd(e->b, attend_get(e, t->sum[0]),
                                    attend_get(e, t->sum[1]), ""));
-    abi->scale(e, by, t->nsum);
+    abi->scale(e, "sum", by, t->nsum);
     for (int i = 0; i < t->nscore / 2; i++)
         LLVMBuildStore(
             e->b, abi->pack(e, e->k->slot[0].dtype, s[2 * i], s[2 * i + 1]),
@@ -270,7 +270,7 @@ static void write_all(attending *t)
     emit *e = t->e;
     LLVMValueRef *v = sd_arena_array(e->a, LLVMValueRef, t->nsum);
 
-    e->abi->take_sums(e, e->f32, v, t->nsum);
+    e->abi->attend->take(e, "sum", v, t->nsum);
     for (int h = 0; h < HALVES; h++) {
         LLVMValueRef sum = of_quad(t, attend_get(e, t->sum[h]), true);
         LLVMValueRef by = LLVMBuildFDiv(e->b, attend_f32(e, 1), sum, "");
@@ -302,7 +302,7 @@ static void attend(attending *t)
     t->word = sd_arena_array(e->a, LLVMValueRef, t->nscore / 2);
     for (int i = 0; i < t->nscore / 2; i++)
         t->word[i] = emit_alloca(e, e->i32);
-    e->abi->open_sums(e, e->f32, t->nsum);
+    e->abi->attend->open(e, "sum", t->nsum, true);
     e->abi->attend->open(e, "score", t->nscore, false);
     attend_copy(t, &t->in[OF_Q], t->first, emit_si(e, 0));
     run_all(t);

@@ -25,7 +25,7 @@ struct emit_attend_abi {
      * of local memory at p is told. */
     void (*wait_behind)(emit *e, LLVMValueRef p, LLVMValueRef v);
     /* An item's n sums times by[0], of its first row, or by[1]. */
-    void (*scale)(emit *e, LLVMValueRef *by, int n);
+    void (*scale)(emit *e, const char *sums, LLVMValueRef *by, int n);
     LLVMValueRef (*exp2)(emit *e, LLVMValueRef x); /* of an f32, to 2 ulp */
     LLVMValueRef (*pack)(emit *e, sd_dtype t, LLVMValueRef lo, LLVMValueRef hi);
     LLVMValueRef (*any)(emit *e, LLVMValueRef c); /* a barrier: of all items */

@@ -136,12 +136,13 @@ static void wait_behind(emit *e, LLVMValueRef p, LLVMValueRef v)
                     "r,f,~{memory}", LLVMVoidTypeInContext(e->cx), arg, 2);
 }
 
-static void scale(emit *e, LLVMValueRef *by, int n)
+static void scale(emit *e, const char *sums, LLVMValueRef *by, int n)
 {
     sd_buf text = {0};
 
     for (int i = 0; i < n; i++)
-        sd_buf_fmt(&text, "mul.rn.f32 sum%d, sum%d, $%d; ", i, i, i / 2 % 2);
+        sd_buf_fmt(&text, "mul.rn.f32 %s%d, %s%d, $%d; ", sums, i, sums, i,
+                   i / 2 % 2);
     put(e, &text, "f,f,~{memory}", by, 2);
 }
 

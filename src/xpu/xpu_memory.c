@@ -180,13 +180,15 @@ static sd_status exhausted(const xpu_cache *c, size_t bytes, sd_status why)
 /* How much may be held where `more` bytes are about to be used: a quarter more
  * than the peak of the last windows, since a free block is of no use for a
  * request of another size, and up to half where what was given back is asked
- * for again and again, as a loop over arrays of many sizes does. */
+ * for again and again, as a loop over arrays of many sizes does.  What slabs
+ * have unused comes on top: they stay, and large blocks would go for them. */
 static int64_t high_water(const xpu_cache *c, int64_t more)
 {
     int64_t peak = SD_MAX(c->last_peak, c->window_peak);
 
     peak = SD_MAX(peak, c->stat.in_use + more);
-    return peak + peak / 4 + SD_MIN(c->missed, peak / 4) + ((int64_t)64 << 20);
+    return peak + peak / 4 + SD_MIN(c->missed, peak / 4) +
+           ((int64_t)64 << 20) + c->idle;
 }
 
 static sd_status from_system(xpu_cache *c, size_t bytes, void **out)
@@ -229,6 +231,7 @@ static sd_status cut_small(xpu_cache *c, size_t bytes, void **out)
         s->bytes = SLAB_BYTES;
         s->next = c->slab;
         c->slab = s;
+        c->idle += SLAB_BYTES;
         c->bump = s->at;
         c->bump_end = c->bump + SLAB_BYTES;
     }
@@ -279,7 +282,9 @@ static sd_status take(xpu_cache *c, xpu_purpose use, size_t bytes, void **out,
     if (!(st = find_block(c, bytes, &p, &cls))) {
         int64_t n = (int64_t)class_bytes(cls);
 
-        if (n > (int64_t)SMALL_MOST && (holder = holder_of(c, use)))
+        if (n <= (int64_t)SMALL_MOST)
+            c->idle -= n;
+        else if ((holder = holder_of(c, use)))
             c->holder[holder].bytes += n;
         *tag = holder << HOLDER_SHIFT | cls;
         s->in_use += n;
@@ -312,13 +317,17 @@ static bool keep(struct xpu_free_list *l, void *p)
 static void give(xpu_cache *c, void *p, int tag)
 {
     int cls = tag & ((1 << HOLDER_SHIFT) - 1), holder = tag >> HOLDER_SHIFT;
-    int64_t most;
+    int64_t n = (int64_t)class_bytes(cls), most;
+    bool kept;
 
     pthread_mutex_lock(&c->lock);
     if (holder)
-        c->holder[holder].bytes -= (int64_t)class_bytes(cls);
-    c->stat.in_use -= (int64_t)class_bytes(cls);
-    if (!keep(&c->list[cls], p) && class_bytes(cls) > SMALL_MOST)
+        c->holder[holder].bytes -= n;
+    c->stat.in_use -= n;
+    kept = keep(&c->list[cls], p);
+    if (n <= (int64_t)SMALL_MOST)
+        c->idle += n;
+    else if (!kept)
         to_system(c, p, block_bytes(cls));
     if (++c->window == WINDOW) {
         c->window = 0;

@@ -18,6 +18,7 @@ typedef struct {
     } list[XPU_CLASSES];
     struct xpu_slab { struct xpu_slab *next; void *at; size_t bytes; } *slab;
     uint8_t *bump, *bump_end; /* rest of the newest slab */
+    int64_t idle; /* bytes of slabs that nobody uses */
     xpu_memory_stats stat;
     int64_t window_peak, last_peak; /* of in_use, in this window of frees and
                                        in the one before */

@@ -634,6 +634,34 @@ static void test_what_is_held(void **state)
     xpu_client_destroy(c);
 }
 
+/* Slabs of small arrays stay: large ones that are used again and again must not
+ * go back to the system for them. */
+static void test_slabs_push_nothing_out(void **state)
+{
+    enum { MANY = 200, MB = 1 << 20 };
+    xpu_client *c = open_client("1", "1");
+    xpu_device *d = xpu_client_device(c, 0);
+    const int64_t small = MB, large = 3 * MB;
+    xpu_buffer *b[MANY];
+    xpu_memory_stats stats;
+    int64_t held = 0;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++)
+        ok(xpu_buffer_alloc(d, XPU_MEM_DEVICE, SD_U8, 1, &small, &b[i]));
+    for (int i = 0; i < MANY; i++)
+        xpu_buffer_release(b[i]);
+    for (int i = 0; i < 3 * 4096; i++) { /* the peak is forgotten */
+        ok(xpu_buffer_alloc(d, XPU_MEM_DEVICE, SD_U8, 1, &large, &b[0]));
+        xpu_buffer_release(b[0]);
+        xpu_device_stats(d, &stats);
+        held = i ? held : stats.held;
+        assert_int_equal(stats.held, held);
+    }
+    assert_true(held > MANY * (int64_t)MB);
+    xpu_client_destroy(c);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest both[] = {
@@ -657,6 +685,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_machine_without_memory),
         cmocka_unit_test(test_what_is_held),
+        cmocka_unit_test(test_slabs_push_nothing_out),
         cmocka_unit_test(test_learns_what_is_short),
     };
     int bad;

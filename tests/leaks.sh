@@ -1,8 +1,9 @@
 #!/bin/sh
 # leaks.sh COMMAND...: runs a test of the ASan build, once more where
-# LeakSanitizer itself failed.  It stops a process's threads to look through
-# its memory, and once in thousands of runs it cannot: what it prints then says
-# nothing of the program.  Leaks that it finds have other words, and count.
+# LeakSanitizer itself failed.  gcc 12's guesses where thread-local storage
+# begins; in one layout of memory of thousands it guesses wrong, and crashes
+# before it has looked.  The next run has another layout.  Leaks that it finds
+# are told in other words, and count.
 set -u
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT

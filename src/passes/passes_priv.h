@@ -133,6 +133,10 @@ bool pass_same_comp(const hlo_comp *x, const hlo_comp *y);
 /* The value of an integer constant, or of one that is broadcast or converted
  * between integers; false: it is none. */
 bool pass_int_const(const hlo_inst *in, int64_t *v);
+/* Between which integers all elements lie, of integers or of floats that are
+ * whole numbers; false: not known.  pass_range.c */
+typedef struct { int64_t lo, hi; } pass_range;
+bool pass_range_of(const hlo_inst *in, pass_range *r);
 /* Is it a collective that plans take?  It moves one array between participants,
  * or is the participant's number (hlo_lower_collective.c). */
 bool pass_is_move(const hlo_inst *in);

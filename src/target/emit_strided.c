@@ -104,6 +104,76 @@ static LLVMValueRef pick(emit *e, LLVMValueRef const *in, int n,
     return v;
 }
 
+static bool is_of(const emit_strands *s, const plan_node *n)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->at[i] == n)
+            return true;
+    return false;
+}
+
+/* Bytes in rows of up to four, of which all that is done is to make 32-bit
+ * numbers of them: a register of 16 words has a row each, and is the widened
+ * byte where its other bytes are 0.  What goes on as bytes is put together of
+ * registers of 16 bytes with as many shuffles, of a fourth of the width. */
+static bool is_widened(const emit *e, const emit_strands *s)
+{
+    if (e->vector_bits != 512 || e->w != EMIT_MAX_LANES || s->n > 4)
+        return false;
+    plan_for_each_node(n, e->k) {
+        if (is_of(s, n) &&
+            (!sd_is_int(n->dtype) || sd_dtype_table[n->dtype].bits != 8))
+            return false;
+        for (int i = 0; i < n->narg; i++)
+            if (is_of(s, n->arg[i]) &&
+                (n->kind != PN_ELT || n->op != HLO_CONVERT ||
+                 sd_dtype_bytes(n->dtype) != 4))
+                return false;
+    }
+    return true;
+}
+
+/* Rows of three words each in a quarter of a register, which shuffles within
+ * its quarters at once; whole rows of two and four. */
+static LLVMValueRef read_words(emit *e, const emit_strands *s, LLVMValueRef p)
+{
+    LLVMTypeRef words = emit_widen(e->i32, s->n * e->w / 4);
+    LLVMValueRef v = emit_vector_read(e, SD_U8, p, NULL, s->n * e->w);
+    int lane[EMIT_MAX_LANES];
+
+    if (s->n != 3)
+        return v;
+    for (int i = 0; i < e->w; i++)
+        lane[i] = i / 4 * 3 + SD_MIN(i % 4, 2);
+    return LLVMBuildBitCast(
+        e->b,
+        emit_shuffle(e, LLVMBuildBitCast(e->b, v, words, ""), NULL, lane,
+                     e->w),
+        emit_widen(e->i8, EMIT_WIDEST), "");
+}
+
+/* Each is cut to a byte again, which whoever widens it undoes. */
+static void unweave_bytes(emit *e, const emit_strands *s, LLVMValueRef p,
+                          LLVMValueRef *v)
+{
+    LLVMValueRef in = read_words(e, s, p), zero = LLVMConstNull(LLVMTypeOf(in));
+    int lane[EMIT_WIDEST], w = e->w, bytes = emit_width(in), row = bytes / w;
+    LLVMTypeRef word = LLVMIntTypeInContext(e->cx, 8 * (unsigned)row);
+
+    for (int k = 0; k < s->n; k++) {
+        for (int i = 0; i < bytes; i++) {
+            int at = s->step < 0 ? w - 1 - i / row : i / row;
+
+            at = s->n == 3 ? at / 4 * 16 + at % 4 * 3 : at * row;
+            lane[i] = i % row ? bytes : at + k;
+        }
+        v[k] = emit_shuffle(e, in, zero, lane, bytes);
+        v[k] = LLVMBuildTrunc(
+            e->b, LLVMBuildBitCast(e->b, v[k], emit_widen(word, w), ""),
+            emit_widen(e->i8, w), "");
+    }
+}
+
 /* v[k] has strand k of those from p on, the last element first if they are
  * turned. */
 static void unweave(emit *e, const emit_strands *s, LLVMValueRef p,
@@ -112,6 +182,10 @@ static void unweave(emit *e, const emit_strands *s, LLVMValueRef p,
     LLVMValueRef in[EMIT_STRANDS];
     int from[EMIT_MAX_LANES], w = e->w;
 
+    if (is_widened(e, s)) {
+        unweave_bytes(e, s, p, v);
+        return;
+    }
     read_row(e, s->at[0]->dtype, p, s->n, in);
     for (int k = 0; k < s->n; k++) {
         for (int i = 0; i < w; i++)

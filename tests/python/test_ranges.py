@@ -73,3 +73,28 @@ print("same")
 @DEVICES
 def test_indices_of_bytes(python, device):
     assert python(INDICES, env={"SUNDOG_DEVICE": device}).split("\n")[0] == "same"
+
+
+CHANNELS = """
+import numpy as np, jax, jax.numpy as jnp
+r = np.random.default_rng(5)
+for t in (np.uint8, np.int8):
+    for n in (2, 3, 4):
+        x = r.integers(np.iinfo(t).min, np.iinfo(t).max + 1, (37, 53, n)).astype(t)
+        for wide in (np.int32, np.uint32, np.float32):
+            for turned in (False, True):
+                for left_out in range(n + 1):
+                    of = [k for k in range(n) if k != left_out]
+                    def f(x):
+                        x = x[:, ::-1] if turned else x
+                        return sum((x[..., k].astype(wide) * wide(3 + 5 * k) for k in of), wide(0))
+                    want = sum((x[..., k].astype(wide) * wide(3 + 5 * k) for k in of), wide(0))
+                    want = want[:, ::-1] if turned else want
+                    assert np.array_equal(jax.jit(f)(x), want), (t, n, wide, turned, left_out)
+print("same")
+"""
+
+
+@DEVICES
+def test_channels_of_bytes_are_widened(python, device):
+    assert python(CHANNELS, env={"SUNDOG_DEVICE": device}).split("\n")[0] == "same"

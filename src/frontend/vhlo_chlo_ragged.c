@@ -263,7 +263,7 @@ void op_ragged_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
         contracted_is_cut(&d, dot, x);
     else if (!hlo_dims_hold(d.batch[LHS], d.cut))
         free_is_cut(&d, dot, x);
-    in = vhlo_emit(im, HLO_DOT, s, 2, x);
+    in = vhlo_product(im, s, x);
     in->u.dot = dot;
-    vhlo_bind(im, op, in);
+    vhlo_bind_product(im, op, s, in);
 }

@@ -77,6 +77,12 @@ hlo_inst *vhlo_gte(vhlo_import *im, hlo_inst *in, int64_t i);
 hlo_inst *vhlo_tuple(vhlo_import *im, int n, hlo_inst *const *x);
 hlo_inst *vhlo_one_or_tuple(vhlo_import *im, int n, hlo_inst *const *x);
 hlo_inst *vhlo_convert(vhlo_import *im, hlo_inst *x, sd_dtype t);
+/* A dot of the type in which its products are summed, without its dimensions;
+ * then the results, of s, which is what was declared. */
+hlo_inst *vhlo_product(vhlo_import *im, const sd_shape *s,
+                       hlo_inst *const *arg);
+void vhlo_bind_product(vhlo_import *im, mlir_op *op, const sd_shape *s,
+                       hlo_inst *in);
 hlo_inst *vhlo_fill(vhlo_import *im, hlo_inst *scalar, const sd_shape *to);
 /* The declared shape of the results, a tuple of them when not one.  NULL
  * after an error. */

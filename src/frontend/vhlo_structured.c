@@ -241,6 +241,44 @@ static const char *algorithm(vhlo_import *im, mlir_op *op)
     return NULL;
 }
 
+/* The type in which products of x and y are summed that become t's: their own
+ * where t cannot hold them (a float's sum as an integer, which JAX's
+ * preferred_element_type may ask for), and the part's of a complex t where no
+ * operand is complex.  XLA, too, converts such a sum when it is complete. */
+static sd_dtype sum_type(sd_dtype x, sd_dtype y, sd_dtype t)
+{
+    sd_kind k = sd_dtype_kind(x), l = sd_dtype_kind(y);
+    bool holds = true;
+
+    if (l > k || (l == k && sd_dtype_bytes(y) > sd_dtype_bytes(x))) {
+        x = y;
+        k = l;
+    }
+    if (k == SD_K_COMPLEX)
+        holds = sd_is_complex(t);
+    else if (sd_is_complex(t))
+        return t == SD_C64 ? SD_F32 : SD_F64;
+    else if (k == SD_K_FLOAT)
+        holds = sd_is_float(t);
+    return holds ? t : x;
+}
+
+hlo_inst *vhlo_product(vhlo_import *im, const sd_shape *s, hlo_inst *const *arg)
+{
+    const sd_shape *x = arg[0]->shape, *y = arg[1]->shape;
+
+    if (sd_shape_is_array(s) && sd_shape_is_array(x) && sd_shape_is_array(y))
+        s = sd_shape_with(im->a, s, sum_type(x->dtype, y->dtype, s->dtype));
+    return vhlo_emit(im, HLO_DOT, s, 2, arg);
+}
+
+void vhlo_bind_product(vhlo_import *im, mlir_op *op, const sd_shape *s,
+                       hlo_inst *in)
+{
+    if (vhlo_check(im, in))
+        vhlo_bind(im, op, vhlo_convert(im, in, s->dtype));
+}
+
 void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     const sd_shape *s = vhlo_shape(im, op);
@@ -250,7 +288,7 @@ void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
     if (!s || im->r->st)
         return;
-    in = vhlo_emit(im, HLO_DOT, s, 2, arg);
+    in = vhlo_product(im, s, arg);
     vhlo_set_attributes(im, op, in);
     d = (hlo_dot *)(uintptr_t)in->u.dot;
     vhlo_precision(im, op, d->prec);
@@ -260,7 +298,7 @@ void op_dot(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     } else {
         d->algorithm = algorithm(im, op);
     }
-    vhlo_bind(im, op, in);
+    vhlo_bind_product(im, op, s, in);
 }
 
 /* ---- convolution ---- */

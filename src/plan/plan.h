@@ -122,6 +122,8 @@ typedef struct {
                        innermost loop before it is needed; 0: it is not */
     bool *needs;    /* [node]: the pass computes it, or reads it from its area */
     const plan_end *end; /* host; NULL: all positions count */
+    bool one_by_one;   /* host: copies are computed one after the other, not node
+                       by node, so that few of their values live at a time */
     bool drops;     /* host: subnormal operands and sums of its CONTRACTs count
                        as 0 (docs/numerics.md) */
 } plan_pass;

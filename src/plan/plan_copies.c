@@ -387,7 +387,7 @@ void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev)
 
     order_nest(k, lane, host);
     choose_copies(k, lane, dev);
-    plan_choose_passes(k, lane, host);
+    plan_choose_passes(k, lane, dev);
     if (host)
         plan_find_cuts(k, lane);
 }

@@ -45,6 +45,7 @@ typedef struct {
     plan_kernel *k;
     uint64_t nest;
     int lane;
+    const device_desc *dev;
     bool host;
     sd_vec(plan_pass) pass;
 } passes;
@@ -280,6 +281,34 @@ static bool drops_subnormals(const passes *c, int pass)
                                      ~c->nest) >= LEAST;
 }
 
+/* Rows that are copies have accumulators of their own.  Where these and a value
+ * of each copy are more than the registers, what copies compute side by side
+ * would go through memory (two sums of columns beside a product of 2,500 x 64:
+ * 50 us, one row after the other 17: Zen 4).  Long chains, of functions and of
+ * roundings, stand side by side nevertheless: a core does not see their end. */
+static bool goes_one_by_one(const passes *c, const plan_pass *p)
+{
+    enum { WIDE = 32, NARROW = 16 };
+    const plan_kernel *k = c->k;
+    int sums = 0, copies = 1;
+
+    if (p->how != PLAN_LANES_COPIES)
+        return false;
+    plan_for_each_node(n, k) {
+        if (!p->needs[n->id])
+            continue;
+        if (n->kind == PN_ELT && (n->varies & ~c->nest) &&
+            (plan_is_rounding(n) || (hlo_op_table[n->op].props & HLO_P_HEAVY)))
+            return false;
+        if (n->kind == PN_REDUCE && k->pass + n->pass == p)
+            sums += n->nout;
+    }
+    for (int a = 0; a < k->naxis; a++)
+        if ((k->stage[p->stage].axes | c->nest) >> a & 1)
+            copies *= k->axis[a].copies;
+    return (sums + 1) * copies > (c->dev->lanes == 16 ? WIDE : NARROW);
+}
+
 /* A square is as many registers as it has rows: one at a time. */
 static void take_squares(plan_kernel *k, int lane)
 {
@@ -292,9 +321,14 @@ static void take_squares(plan_kernel *k, int lane)
         }
 }
 
-void plan_choose_passes(plan_kernel *k, int lane, bool host)
+void plan_choose_passes(plan_kernel *k, int lane, const device_desc *dev)
 {
-    passes c = {.k = k, .nest = plan_nest_axes(k), .lane = lane, .host = host};
+    bool host = dev->kind == DEVICE_HOST;
+    passes c = {.k = k,
+                .nest = plan_nest_axes(k),
+                .lane = lane,
+                .dev = dev,
+                .host = host};
 
     find_indices(k);
     plan_for_each_node(x, k)
@@ -316,5 +350,7 @@ void plan_choose_passes(plan_kernel *k, int lane, bool host)
     }
     for (int i = 0; host && i < k->npass; i++)
         k->pass[i].drops = drops_subnormals(&c, i);
+    for (int i = 0; host && i < k->npass; i++)
+        k->pass[i].one_by_one = goes_one_by_one(&c, &k->pass[i]);
     take_squares(k, lane);
 }

@@ -279,6 +279,8 @@ static void print_pass(sd_buf *b, const plan_pass *p)
     sd_buf_str(b, how[p->how]);
     if (p->vectors > 1)
         sd_buf_fmt(b, " x%d", p->vectors);
+    if (p->one_by_one)
+        sd_buf_str(b, ", one by one");
     if (p->ahead)
         sd_buf_fmt(b, " ahead %d", p->ahead);
     if (p->end) {

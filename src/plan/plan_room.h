@@ -353,7 +353,7 @@ bool plan_rows_compete(const plan_kernel *k);
 int plan_row_lanes(const plan_node *n);
 /* Nest, copies and passes of a kernel whose axes have places. */
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
-void plan_choose_passes(plan_kernel *k, int lane, bool host); /* plan_passes.c */
+void plan_choose_passes(plan_kernel *k, int lane, const device_desc *dev); /* plan_passes.c */
 /* plan_ends.c: where pass number `pass` ends early, or NULL. */
 bool plan_has_rows_across(const plan_kernel *k, int lane, int axis);
 void plan_find_across(plan_kernel *k, plan_pass *p, int lane);

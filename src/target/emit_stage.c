@@ -53,33 +53,43 @@ static void emit_sink(pass *p, const plan_node *n, int copy)
         emit_reduce_step(e, reduction_of(p, n), copy);
 }
 
-/* What the pass needs of each node, in the order of the list, copy by copy. */
-static void innermost(pass *p)
+/* Copies from .. to of node number i, where the pass needs them. */
+static void copies_of(pass *p, int i, int from, int to)
 {
     emit *e = p->e;
+    const plan_node *n = e->k->node[i];
+    bool sinks = plan_is_sink(n);
+    uint64_t varies = sinks ? all_vary(n) : n->varies;
 
-    for (int i = 0; i < e->k->nnode; i++) {
-        const plan_node *n = e->k->node[i];
-        uint64_t varies = all_vary(n);
-        bool parks = n->parked && n->pass == e->pass;
-
-        if (!p->plan->needs[i] || !e->wanted[i] ||
-            (plan_is_sink(n) && n->pass != e->pass))
-            continue;
-        if (e->k->teams && plan_is_sum(n)) {
-            emit_team_sum(e, reduction_of(p, n), varies);
-            continue;
-        }
-        for (int c = 0; c < e->ncopy; c++) {
-            if (!plan_is_sink(n) && emit_is_copy(e, c, n->varies)) {
-                emit_node_value(e, n, c);
-                if (parks)
-                    emit_park_write(e, n, c);
-            } else if (plan_is_sink(n) && emit_is_copy(e, c, varies)) {
-                emit_sink(p, n, c);
-            }
-        }
+    if (!p->plan->needs[i] || !e->wanted[i] || (sinks && n->pass != e->pass))
+        return;
+    if (e->k->teams && plan_is_sum(n)) {
+        emit_team_sum(e, reduction_of(p, n), varies);
+        return;
     }
+    for (int c = from; c < to; c++) {
+        if (!emit_is_copy(e, c, varies))
+            continue;
+        if (sinks) {
+            emit_sink(p, n, c);
+            continue;
+        }
+        emit_node_value(e, n, c);
+        if (n->parked && n->pass == e->pass)
+            emit_park_write(e, n, c);
+    }
+}
+
+/* What the pass needs of each node, in the order of the list, copy by copy, or
+ * all nodes of one copy after the other. */
+static void innermost(pass *p)
+{
+    const emit *e = p->e;
+    int each = p->plan->one_by_one ? 1 : e->ncopy;
+
+    for (int c = 0; c < e->ncopy; c += each)
+        for (int i = 0; i < e->k->nnode; i++)
+            copies_of(p, i, c, c + each);
 }
 
 /* By rows: begins the accumulators of a vector of LANE. */

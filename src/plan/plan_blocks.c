@@ -13,7 +13,10 @@ enum {
     LEAST_EXTENT = 6,   /* of M and K: below, copies cost what they save */
     LEAST_WORK = 4096,  /* multiplications */
     LEAST_TILE = 48,    /* nor are tiles made smaller than this for threads */
-    MOST_ODD = 13,      /* vectors of N, of which one in vain is much */
+    FEW_ROWS = 6, /* of a register tile, where more would be in vain */
+    COPIES = 28, /* rows of a tile whose products take as long as its copies of
+                  * y, where there are no engines */
+    MOST_ODD = 13, /* vectors of N, of which one in vain is much */
     /* multiplications that are worth a tile of their own */
     TILE_WORK = 1 << 19,
     LEAST_TILED = 6 << 10, /* words times rows times columns */
@@ -136,8 +139,6 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
         b->y = y;
         b->part = e->tiles ? e->part : e->bits == 8 ? SD_S8 : SD_S16;
         b->flip = !e->tiles && b->part == SD_S8 && x->dtype == y->dtype;
-        if (e->tiles)
-            b->rows = rows_of_tiles(plan_extent(k, plan_block_rows(b)));
         return;
     }
 }
@@ -253,25 +254,49 @@ bool plan_lies_along(const plan_kernel *k, const plan_node *n, int a, int b)
     return on_a == on_b ? k->axis[a].extent > k->axis[b].extent : on_a > on_b;
 }
 
-/* Vectors of a register tile.  Two need less of x than one, but the last of an
- * odd number is then computed in vain. */
-static int tile_vectors(int64_t n, int lanes)
+/* Rows of a register tile whose accumulators fill the registers that a row of y
+ * and an element of x leave. */
+static int most_rows(const plan_blocks *b, int lanes, int vectors)
 {
-    int64_t all = (n + lanes - 1) / lanes;
+    int sums = lanes == 16 ? 24 : 12;
 
-    return all % 2 && all <= MOST_ODD ? 1 : 2;
+    return sums / (int)sd_dtype_bytes(b->node->dtype) * 4 / vectors;
 }
 
-/* Rows of a register tile: as many accumulators as there are registers beside
- * a row of y and an element of x, and few rows that are computed in vain. */
-static int tile_rows(int64_t m, int vectors, int lanes, int per_vector)
+/* Do a panel of y and one of x fit the first level of cache together, with so
+ * many vectors? */
+static bool fits_first(const plan_blocks *b, int vectors,
+                       const device_desc *dev)
 {
-    int most = ((lanes == 16 ? 28 : 14) / per_vector - vectors) / vectors;
-    int best = most;
+    int64_t side = vectors * dev->lanes + most_rows(b, dev->lanes, vectors);
+
+    return (size_t)(plan_chain_words(b, b->kt) * side) *
+               sd_dtype_bytes(b->node->dtype) <=
+           dev->local_bytes;
+}
+
+/* Vectors of a register tile.  Two need less of x than one, but the last of an
+ * odd number is then computed in vain; and a panel of y that does not fit comes
+ * from the second level for each tile of rows, where there are several: 1,024
+ * cubed in f32 runs at 101 GFLOP/s on a Zen 4, which has 32 KB, with 12 rows of
+ * two vectors, and at 108 with 24 rows of one. */
+static int tile_vectors(const plan_blocks *b, int64_t m, int64_t n,
+                        const device_desc *dev)
+{
+    int64_t all = (n + dev->lanes - 1) / dev->lanes;
+
+    if (sd_dtype_bytes(b->node->dtype) > 4 || (all % 2 && all <= MOST_ODD))
+        return 1;
+    return m <= most_rows(b, dev->lanes, 1) || fits_first(b, 2, dev) ? 2 : 1;
+}
+
+/* Rows of a register tile, few of which are computed in vain. */
+static int tile_rows(const plan_blocks *b, int64_t m, int lanes)
+{
+    int vectors = b->vectors, most = most_rows(b, lanes, vectors), best = most;
     int64_t least = INT64_MAX;
 
-    most = SD_MIN(SD_MAX(most, 1), 12);
-    for (int r = most; r >= SD_MAX(most / 2, 1); r--) {
+    for (int r = most; r >= SD_MAX(SD_MIN(most / 2, FEW_ROWS), 1); r--) {
         /* a row of y is read once a tile: small tiles read it more often */
         int64_t cost = (m + r - 1) / r * (2 * r + vectors);
 
@@ -296,8 +321,11 @@ static void cut_evenly(plan_axis *x, int64_t most, int64_t each, int64_t unit)
         return;
     }
     for (int64_t t = most; t >= (x->extent + n - 1) / n; t--) {
-        int64_t cost = x->extent / t * plan_round_up(t * each, unit) +
-                       plan_round_up(x->extent % t * each, unit);
+        int64_t left = x->extent % t * each;
+        int64_t cost = x->extent / t * (plan_round_up(t * each, unit) + COPIES);
+
+        if (left)
+            cost += plan_round_up(left, unit) + COPIES;
 
         if (cost < least) {
             least = cost;
@@ -307,31 +335,63 @@ static void cut_evenly(plan_axis *x, int64_t most, int64_t each, int64_t unit)
     plan_cut_axis(x, best);
 }
 
+/* A tile's rows and columns, at most.  Of x the second level of cache holds
+ * what a chain has, twice; panels of y come from any level, one after the
+ * other, and x is copied once for all columns. */
+static void limit_tile(const plan_blocks *b, const device_desc *dev,
+                       int64_t *rows, int64_t *columns)
+{
+    size_t row =
+        (size_t)plan_chain_words(b, b->kt) * sd_dtype_bytes(b->node->dtype);
+
+    *rows = *columns = PLAN_BLOCK_SIDE;
+    if (plan_engine_table[b->engine].tiles) {
+        if (dev->cache_bytes >= LARGE_CACHE)
+            *rows = *columns = LARGE_TILE;
+        return;
+    }
+    if (2 * LARGE_TILE * row <= dev->cache_bytes)
+        *rows = LARGE_TILE;
+    if (!b->n_in)
+        *columns = 2 * LARGE_TILE;
+}
+
+/* Are all threads busy while tiles are left, but for a tenth of the time? */
+static bool keeps_busy(int64_t tiles, int64_t threads)
+{
+    int64_t turns = (tiles + threads - 1) / threads;
+
+    return 10 * (turns * threads - tiles) <= turns * threads;
+}
+
 /* Tiles: large ones copy less, but all threads should have some. */
 static void cut_tiles(plan_kernel *k, const plan_blocks *b,
                       const device_desc *dev)
 {
     bool tiles = plan_engine_table[b->engine].tiles;
-    int64_t most =
-        tiles && dev->cache_bytes >= LARGE_CACHE ? LARGE_TILE : PLAN_BLOCK_SIDE;
-    int64_t least = tiles ? TILES_WORK : TILE_WORK;
+    int64_t least = tiles ? TILES_WORK : TILE_WORK, most_m, most_n;
     plan_axis *m = &k->axis[b->m], *n = &k->axis[b->n];
     int64_t wide = b->vectors * k->lanes, depth = plan_extent(k, b->node->over);
     int64_t each_m = plan_extent(k, b->m_in), each_n = plan_extent(k, b->n_in);
-    int64_t mt = SD_MIN(m->extent, SD_MAX(most / each_m, 1));
-    int64_t nt = SD_MIN(n->extent, SD_MAX(most / each_n, 1));
+    int64_t mt, nt;
 
+    limit_tile(b, dev, &most_m, &most_n);
+    mt = SD_MIN(m->extent, SD_MAX(most_m / each_m, 1));
+    nt = SD_MIN(n->extent, SD_MAX(most_n / each_n, 1));
     for (;;) {
         int64_t rows = mt * each_m, columns = nt * each_n;
+        bool usual = SD_MAX(rows, columns) <= PLAN_BLOCK_SIDE;
         int64_t all = plan_extent(k, b->rest) * ((m->extent + mt - 1) / mt) *
                       ((n->extent + nt - 1) / nt);
         bool by_rows = mt > 1 && rows >= 2 * LEAST_TILE;
         bool by_columns = nt > 1 && columns >= 2 * SD_MAX(wide, LEAST_TILE);
 
-        if (all >= 2 * (int64_t)dev->units ||
+        if ((all >= 2 * (int64_t)dev->units &&
+             (tiles || usual || keeps_busy(all, dev->units))) ||
             rows * columns * depth < 2 * least || (!by_rows && !by_columns))
             break;
-        if (by_rows && (rows >= columns || !by_columns))
+        if (by_rows &&
+            (rows > PLAN_BLOCK_SIDE || rows >= columns || !by_columns))
             mt = (mt + 1) / 2;
         else
             nt = (nt + 1) / 2;
@@ -448,7 +508,7 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
     int64_t m, n, depth;
-    int per_vector, last_m, last_k;
+    int last_m, last_k;
 
     if (!c || !plan_has_blocks_of(c->dtype) || !k->axis[lane].outer)
         return false;
@@ -461,14 +521,14 @@ bool plan_find_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (m < LEAST_EXTENT || depth < LEAST_EXTENT || n < dev->lanes / 2 ||
         (double)m * (double)n * (double)depth < LEAST_WORK)
         return false;
-    per_vector = (int)sd_dtype_bytes(c->dtype) / 4;
-    b->vectors = per_vector == 1 ? tile_vectors(n, dev->lanes) : 1;
-    b->rows = tile_rows(m, b->vectors, dev->lanes, per_vector);
     last_m = plan_last_axis(plan_block_rows(b));
     last_k = plan_last_axis(c->over);
     b->x_along = plan_lies_along(k, b->x, last_m, last_k) ? last_m : last_k;
     b->y_along = plan_lies_along(k, b->y, last_k, lane) ? last_k : lane;
     choose_engine(k, b, dev);
+    b->vectors = tile_vectors(b, m, n, dev);
+    b->rows = plan_engine_table[b->engine].tiles ? rows_of_tiles(m)
+                                                 : tile_rows(b, m, dev->lanes);
     b->ahead = dev->lanes == 8 ? AHEAD : 0; /* elsewhere not measured */
     cut_tiles(k, b, dev);
     if (plan_engine_table[b->engine].tiles) {

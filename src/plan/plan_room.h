@@ -215,7 +215,8 @@ plan_node *plan_body_inline(plan_lowering *lw, const plan_body *b, int root,
 void plan_finish_kernel(plan_lowering *lw);
 /* plan_collapse.c, for plan_tile */
 enum { PLAN_LEAST_GROUP = 8 }; /* features: fewer fill no vector */
-/* Rows and columns of a tile of a product on the host, at most. */
+/* Rows and columns of a tile of a product on the host, where nothing is known
+ * that makes larger ones better (limit_tile in plan_blocks.c). */
 enum { PLAN_BLOCK_SIDE = 256 };
 /* Of M, N and K on a GPU: below, most of a tile is in vain. */
 enum { PLAN_LEAST_BLOCK = 16 };

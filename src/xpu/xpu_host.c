@@ -266,6 +266,8 @@ static sd_status describe(xpu_device *d, const sd_options *opt, host *h)
         d->desc.features |=
             DEVICE_HAS_VNNI | (sd_cpu_has_amx() ? DEVICE_HAS_AMX : 0);
     d->desc.units = h->nworker;
+    if ((cache = sysconf(_SC_LEVEL1_DCACHE_SIZE)) > 0)
+        d->desc.local_bytes = (size_t)cache;
     if ((cache = sysconf(_SC_LEVEL2_CACHE_SIZE)) > 0)
         d->desc.cache_bytes = (size_t)cache;
     d->desc.libs = h->lib ? xpu_lib_present(h->lib) : 0;

@@ -1,8 +1,6 @@
 /* Products of panels whose operands go from memory to registers, by messages of
- * a sub-group that read blocks of a matrix, 2-D (ADR 25; plan_reads).  What one
- * is told lies in one register, a word an item: where the matrix begins, in two
- * words, bytes of a row, rows, bytes from row to row, each less one, the first
- * column and row, and the block's shape.  A step adds to one word of it.
+ * a sub-group that read blocks of a matrix, 2-D (ADR 25; plan_reads).  A step
+ * adds to one word of what a message is told (emit_message.h).
  *
  *   for each position of K's axes but the last, or but the last two:
  *       say where the matrices begin
@@ -13,20 +11,13 @@
  *           move x on
  */
 #include "emit_group.h"
+#include "emit_message.h"
 
-enum { LOW, HIGH, WIDTH, HEIGHT, PITCH, COLUMN, ROW, SHAPE, WORDS };
 enum {
-    BASE_OF = 64, /* bytes: where a message's matrix may begin */
     DEEP = 2, /* times what the engine takes of K, of deep blocks */
     MOST = 16, /* messages of one operand */
     BEYOND = 1 << 24 /* a row that no matrix has */
 };
-
-/* What a message is told, but for what all of an operand are. */
-typedef struct {
-    LLVMValueRef base, width, rows; /* width: less 1 */
-    LLVMValueRef column, row;
-} told;
 
 /* One operand: its messages, and where each is in its work. */
 typedef struct {
@@ -44,40 +35,16 @@ typedef struct {
     emit_tile *g;
     reading x, y;
     LLVMValueRef im, in; /* of the sub-group, as numbers of all its items */
-    LLVMValueRef word[WORDS]; /* all ones in the item that has this word */
+    emit_words_told words;
     int rows; /* of one instruction's sums */
     int64_t turns; /* steps along the last axis of K */
 } direct;
 
 /* ---- what a message is told ---- */
 
-static LLVMValueRef as_word(emit *e, LLVMValueRef v)
-{
-    return LLVMBuildIntCast2(e->b, v, e->i32, true, "");
-}
-
-static LLVMValueRef number(emit *e, int64_t n)
-{
-    return LLVMConstInt(e->i32, (uint32_t)n, 0);
-}
-
 static LLVMValueRef put(direct *d, LLVMValueRef all, int word, LLVMValueRef v)
 {
-    emit *e = d->g->e;
-
-    v = LLVMBuildAnd(e->b, as_word(e, v), d->word[word], "");
-    return all ? LLVMBuildOr(e->b, all, v, "") : v;
-}
-
-static void find_words(direct *d)
-{
-    emit *e = d->g->e;
-    LLVMValueRef mate = as_word(e, d->g->mate);
-
-    for (int i = 0; i < WORDS; i++)
-        d->word[i] = emit_select(
-            e, LLVMBuildICmp(e->b, LLVMIntEQ, mate, number(e, i), ""),
-            number(e, -1), number(e, 0));
+    return emit_put_word(d->g->e, &d->words, all, word, v);
 }
 
 /* x / by, rounded up, of what may be negative. */
@@ -173,16 +140,13 @@ static matrix find_matrix(direct *d, const reading *w, LLVMValueRef *row)
     return m;
 }
 
-/* A message's matrix begins at a multiple of BASE_OF bytes: what lies before
- * its first element are columns that nobody asks for. */
-static told find_told(direct *d, const reading *w, int i)
+static emit_told find_told(direct *d, const reading *w, int i)
 {
     emit *e = d->g->e;
     const plan_node *n = w->o->node;
     int64_t bytes = (int64_t)sd_dtype_bytes(n->dtype);
-    int shift = __builtin_ctz((unsigned)e->abi->block_unit(w->block));
-    LLVMValueRef at = open_side(d, w, i), row = at, base, skip;
-    told t;
+    LLVMValueRef at = open_side(d, w, i), row = at, base;
+    emit_told t;
     matrix m;
 
     if (w->r->across)
@@ -193,36 +157,20 @@ static told find_told(direct *d, const reading *w, int i)
         LLVMBuildMul(e->b, base, LLVMConstInt(e->i64, (unsigned)bytes, 0), "");
     base = LLVMBuildAdd(
         e->b, LLVMBuildPtrToInt(e->b, e->slot[n->slot], e->i64, ""), base, "");
-    skip = LLVMBuildAnd(e->b, base, LLVMConstInt(e->i64, BASE_OF - 1, 0), "");
-    t.base = LLVMBuildSub(e->b, base, skip, "");
-    skip = as_word(e, skip);
-    t.width =
-        LLVMBuildAdd(e->b, skip, number(e, w->r->columns * bytes - 1), "");
-    t.rows = as_word(e, m.rows);
-    t.row = as_word(e, row);
-    t.column = LLVMBuildLShr(e->b, skip, number(e, shift), "");
+    t.column = emit_tell_base(e, &t, base, w->r->columns * bytes, w->block);
+    t.rows = emit_told_word(e, m.rows);
+    t.row = emit_told_word(e, row);
     if (w->r->across)
-        t.column = LLVMBuildAdd(e->b, t.column, as_word(e, at), "");
+        t.column = LLVMBuildAdd(e->b, t.column, emit_told_word(e, at), "");
     emit_close_vector(d->g, w->o);
     return t;
 }
 
-/* In one register. */
-static LLVMValueRef pack(direct *d, const reading *w, const told *t)
+static LLVMValueRef pack(direct *d, const reading *w, const emit_told *t)
 {
-    emit *e = d->g->e;
-    int64_t pitch =
-        w->r->pitch * (int64_t)sd_dtype_bytes(w->o->node->dtype) - 1;
-    LLVMValueRef all = put(d, NULL, LOW, t->base);
-
-    all = put(d, all, HIGH,
-              LLVMBuildLShr(e->b, t->base, LLVMConstInt(e->i64, 32, 0), ""));
-    all = put(d, all, WIDTH, t->width);
-    all = put(d, all, HEIGHT, LLVMBuildSub(e->b, t->rows, number(e, 1), ""));
-    all = put(d, all, PITCH, number(e, pitch));
-    all = put(d, all, COLUMN, t->column);
-    all = put(d, all, ROW, t->row);
-    return put(d, all, SHAPE, number(e, e->abi->block_shape(w->block)));
+    return emit_pack_told(
+        d->g->e, &d->words, t,
+        w->r->pitch * (int64_t)sd_dtype_bytes(w->o->node->dtype), w->block);
 }
 
 /* ---- in the loops ---- */
@@ -260,7 +208,7 @@ static LLVMValueRef open_and_find(direct *d, reading *w, int i,
     emit *e = d->g->e;
     LLVMValueRef all;
     emit_loop once;
-    told t;
+    emit_told t;
 
     emit_once_open(e, &once);
     open_window(d, window);
@@ -274,13 +222,14 @@ static LLVMValueRef open_and_find(direct *d, reading *w, int i,
 static void tell_all(direct *d, reading *w, LLVMValueRef window)
 {
     emit *e = d->g->e;
-    int along = w->r->across ? COLUMN : ROW;
+    int along = w->r->across ? MESSAGE_COLUMN : MESSAGE_ROW;
     LLVMValueRef first = NULL, all;
 
     for (int i = 0; i < w->n; i++) {
         if (first && w->r->flat)
             all = LLVMBuildAdd(
-                e->b, first, put(d, NULL, along, number(e, behind(w, i))), "");
+                e->b, first,
+                put(d, NULL, along, emit_told_number(e, behind(w, i))), "");
         else
             all = open_and_find(d, w, i, window);
         first = first ? first : all;
@@ -297,10 +246,11 @@ static LLVMValueRef read_block(direct *d, reading *w, int i)
     LLVMValueRef at = LLVMBuildLoad2(e->b, e->i32, w->at[i], ""), by;
 
     if (w->r->across)
-        by = put(d, NULL, ROW, number(e, depth));
+        by = put(d, NULL, MESSAGE_ROW, emit_told_number(e, depth));
     else
-        by = put(d, NULL, COLUMN,
-                 number(e, depth * bytes / e->abi->block_unit(w->block)));
+        by = put(
+            d, NULL, MESSAGE_COLUMN,
+            emit_told_number(e, depth * bytes / e->abi->block_unit(w->block)));
     LLVMBuildStore(e->b, LLVMBuildAdd(e->b, at, by, ""), w->at[i]);
     return e->abi->read_block(e, w->block, at);
 }
@@ -396,8 +346,9 @@ static LLVMValueRef find_slide(direct *d)
     int64_t columns = d->turns * b->step * (int64_t)sd_dtype_bytes(b->part) /
                       e->abi->block_unit(d->x.block);
 
-    return LLVMBuildOr(e->b, put(d, NULL, ROW, number(e, b->x_reads.slide)),
-                       put(d, NULL, COLUMN, number(e, -columns)), "");
+    return LLVMBuildOr(
+        e->b, put(d, NULL, MESSAGE_ROW, emit_told_number(e, b->x_reads.slide)),
+        put(d, NULL, MESSAGE_COLUMN, emit_told_number(e, -columns)), "");
 }
 
 static void slide(direct *d, LLVMValueRef by)
@@ -464,7 +415,7 @@ void emit_run_direct(emit_tile *g)
     d.im = e->abi->uniform(e, g->im);
     d.in = e->abi->uniform(e, g->in);
     d.rows = plan_engine_table[b->engine].m;
-    find_words(&d);
+    emit_find_words(e, &d.words, g->mate);
     find_reading(&d, &d.x, &g->x, &b->x_reads);
     find_reading(&d, &d.y, &g->y, &b->y_reads);
     by = find_slide(&d);

@@ -106,6 +106,8 @@ def standard():
     yield "64 products bf16 512 x 64", lambda x, y: jnp.einsum("bij,bkj->bik", x, y), [of((64, 512, 64), bf16)] * 2
     for t, name in ((f32, "f32"), (bf16, "bf16")):
         yield f"attention {name}, causal, 1024", attention, [of((2, 1024, 12, 64), t)] * 3
+    for t, name, d in ((bf16, "bf16", 128), (f16, "f16", 40)):
+        yield f"attention {name}, 4096 x {d}", jax.nn.dot_product_attention, [of((2, 4096, 8, d), t)] * 3
     yield "gather of rows f32", lambda x, i: x[i], [of((50257, 768), f32), of((8192,), s32)]
     yield "cumulative sum f32", lambda x: jnp.cumsum(x, -1), [of((4096, 1024), f32)]
     yield "sort f32", lambda x: jnp.sort(x, -1), [of((4096, 256), f32)]

@@ -218,6 +218,30 @@ static bool fits_lines(const hlo_attend *a)
     return true;
 }
 
+static bool is_matrix(const hlo_attend *a, int array, int axis)
+{
+    const int64_t *s = a->stride[array];
+    int64_t row = s[axis], rows = a->extent[axis];
+
+    for (int i = 0; i < HLO_ATTEND_BATCH; i++) {
+        if (s[i] > row && s[i] % row)
+            return false;
+        rows *= s[i] >= row ? a->extent[i] : 1;
+    }
+    return rows < HLO_ATTEND_MOST_ROWS &&
+           row < HLO_ATTEND_MOST_ROWS / (int64_t)sizeof(uint16_t);
+}
+
+bool hlo_attend_is_matrices(const hlo_attend *a)
+{
+    int64_t d = a->extent[HLO_ATTEND_D], e = a->extent[HLO_ATTEND_E];
+
+    return a->kind == HLO_ATTEND_VALUE && a->nresult == 1 &&
+           d >= HLO_ATTEND_LEAST_READ && e >= HLO_ATTEND_LEAST_READ &&
+           e <= HLO_ATTEND_MOST_READ && is_matrix(a, 0, HLO_ATTEND_Q) &&
+           is_matrix(a, 1, HLO_ATTEND_K) && is_matrix(a, 2, HLO_ATTEND_K);
+}
+
 bool hlo_attend_has_kernel(const hlo_inst *in)
 {
     hlo_attend a;

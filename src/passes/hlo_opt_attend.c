@@ -275,6 +275,21 @@ static bool has_rows(const attend_pattern *p)
     return attend_view_has(&v, p->value->shape->rank, p->row);
 }
 
+/* As hlo_attend_is_matrices has it, in whatever order the axes come. */
+static bool fits_matrices(const attend_pattern *p)
+{
+    int64_t d = p->extent[ATTEND_D], e = p->extent[ATTEND_E], batch = 1;
+
+    for (int i = 0; i < p->naxis; i++)
+        batch *= i == p->row || i == p->key ? 1 : p->extent[i];
+    return d >= HLO_ATTEND_LEAST_READ && e >= HLO_ATTEND_LEAST_READ &&
+           e <= HLO_ATTEND_MOST_READ &&
+           batch * SD_MAX(p->extent[p->row], p->extent[p->key]) <
+               HLO_ATTEND_MOST_ROWS &&
+           batch * SD_MAX(d, e) <
+               HLO_ATTEND_MOST_ROWS / (int64_t)sizeof(uint16_t);
+}
+
 static bool fits(attend_pattern *p, const device_desc *dev)
 {
     const hlo_dot *d = p->dot->u.dot;
@@ -289,7 +304,8 @@ static bool fits(attend_pattern *p, const device_desc *dev)
            p->extent[p->key] >= LEAST_KEYS && fits_depth(depth) &&
            fits_depth(p->extent[ATTEND_E]) && fits_index(p->dot->arg[0]) &&
            fits_index(p->dot->arg[1]) && fits_index(p->value) &&
-           fits_index(p->last) && fills_device(p, dev);
+           fits_index(p->last) && fills_device(p, dev) &&
+           (dev->features & DEVICE_HAS_WGMMA || fits_matrices(p));
 }
 
 static bool find(attend_pattern *p, hlo_inst *dot, int k,
@@ -309,7 +325,7 @@ static bool put(attend_pattern *p, const device_desc *dev)
         attend_call(p);
         return true;
     }
-    if (attend_find_gradient(&g)) {
+    if (dev->features & DEVICE_HAS_WGMMA && attend_find_gradient(&g)) {
         if (is_closed(p, &g)) {
             attend_call_gradient(&g);
             return true;
@@ -336,7 +352,8 @@ bool hlo_opt_attend(hlo_module *m, const device_desc *dev)
 {
     bool changed = false;
 
-    if (!(dev->features & DEVICE_HAS_WGMMA) || !m->made[HLO_DOT])
+    if ((!(dev->features & DEVICE_HAS_WGMMA) && !pass_attends_matrices(dev)) ||
+        !m->made[HLO_DOT])
         return false;
     hlo_for_each_comp(c, m) {
         bool more = true;

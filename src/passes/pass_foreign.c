@@ -125,7 +125,12 @@ static const char *foreign_kernel(const char *target)
 
 bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev)
 {
-    return dev->features & DEVICE_HAS_WGMMA && hlo_attend_has_kernel(in);
+    hlo_attend a;
+
+    return hlo_attend_has_kernel(in) &&
+           (dev->features & DEVICE_HAS_WGMMA ||
+            (pass_attends_matrices(dev) && hlo_attend_read(in, &a) &&
+             hlo_attend_is_matrices(&a)));
 }
 
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)

@@ -152,5 +152,12 @@ hlo_inst *pass_foreign_row_major(hlo_inst *in);
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev);
 /* Is it a call of attention that a kernel of the device does? */
 bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev);
+/* Are attention's operands read as matrices, by messages? */
+static inline bool pass_attends_matrices(const device_desc *dev)
+{
+    const uint64_t needs = DEVICE_HAS_DPAS16 | DEVICE_HAS_BLOCK2D;
+
+    return (dev->features & needs) == needs;
+}
 
 #endif

@@ -274,7 +274,8 @@ enum {
     WIDE_KEYS = 128,
     MOST_NARROW = 64,
     MOST_WIDE = 128,
-    PAIRS = 2
+    PAIRS = 2,
+    READERS = 8 /* sub-groups that read for themselves, of a group */
 };
 
 static size_t lines_bytes(int64_t rows, int64_t columns, size_t each)
@@ -325,25 +326,56 @@ static void tile_gradient(plan_attend *a)
     a->pairs = PAIRS + 1;
 }
 
-void plan_tile_attend(plan_kernel *k)
+/* A sub-group has 256 registers of 16 items: sums of 16 rows take as many as v
+ * has columns, scores as many as there are keys in a block, and half as many
+ * again as weights. */
+static void tile_reading(plan_kernel *k)
 {
     plan_attend *a = k->attend;
-    int axis = plan_attend_axis(a, false), fixed;
-    sd_dtype t = k->slot[0].dtype;
 
-    a->engine = t == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16 : PLAN_ENGINE_WGMMA_F16;
+    a->rows = READERS * PLAN_SQUARE;
+    a->keys = a->of.extent[HLO_ATTEND_E] <= MOST_NARROW ? KEYS : NARROW_KEYS;
+    k->subgroup = plan_engine_table[a->engine].items;
+    k->group = k->items = READERS * k->subgroup;
+    k->large = true;
+}
+
+static void tile_copying(plan_kernel *k)
+{
+    plan_attend *a = k->attend;
+
     if (a->slope)
         tile_gradient(a);
     else
         tile_value(a);
-    lay_out(a, sd_dtype_bytes(t));
+    lay_out(a, sd_dtype_bytes(k->slot[0].dtype));
+    k->group = k->items =
+        plan_attend_block(a, plan_attend_axis(a, false)) / TEAM_ROWS * TEAM;
+    plan_add_work(k, bytes_of(k));
+}
+
+static plan_engine engine_of(sd_dtype t, const device_desc *dev)
+{
+    if (dev->features & DEVICE_HAS_WGMMA)
+        return t == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16 : PLAN_ENGINE_WGMMA_F16;
+    return t == SD_BF16 ? PLAN_ENGINE_DPAS16_BF16 : PLAN_ENGINE_DPAS16_F16;
+}
+
+void plan_tile_attend(plan_kernel *k, const device_desc *dev)
+{
+    plan_attend *a = k->attend;
+    int axis = plan_attend_axis(a, false), fixed;
+
+    a->engine = engine_of(k->slot[0].dtype, dev);
+    if (plan_attend_reads(a))
+        tile_reading(k);
+    else
+        tile_copying(k);
     fixed = plan_attend_block(a, axis);
     a->blocks = (a->of.extent[axis] + fixed - 1) / fixed;
-    k->group = k->items = fixed / TEAM_ROWS * TEAM;
     k->tiles = a->blocks;
     for (int i = 0; i < HLO_ATTEND_BATCH; i++)
         k->tiles *= a->of.extent[i];
-    plan_add_work(k, bytes_of(k));
 }
 
 /* ---- as text, and whether it is right ---- */
@@ -366,8 +398,13 @@ void plan_print_attend(sd_buf *b, const plan_kernel *k)
         [HLO_ATTEND_OF_KEYS] = ", gradients of k and v,"};
     const plan_attend *a = k->attend;
 
-    sd_buf_fmt(b, "  attend%s %d rows by %d keys, %d pairs, group %d;",
-               of[a->of.kind], a->rows, a->keys, a->pairs, k->group);
+    sd_buf_fmt(b, "  attend%s %d rows by %d keys, ", of[a->of.kind], a->rows,
+               a->keys);
+    if (plan_attend_reads(a))
+        sd_buf_str(b, "read by blocks");
+    else
+        sd_buf_fmt(b, "%d pairs", a->pairs);
+    sd_buf_fmt(b, ", group %d;", k->group);
     for (int i = 0; i < HLO_ATTEND_AXES; i++)
         if (a->of.extent[i] > 1)
             sd_buf_fmt(b, " %c %" PRId64, hlo_attend_letter(i),
@@ -417,18 +454,36 @@ static bool has_types(const plan_kernel *k)
     return true;
 }
 
+static bool fits_group(const plan_kernel *k, const device_desc *dev)
+{
+    const plan_attend *a = k->attend;
+    const plan_engine_info *of = &plan_engine_table[a->engine];
+    int fixed = plan_attend_block(a, plan_attend_axis(a, false)),
+        block = plan_attend_block(a, plan_attend_axis(a, true));
+
+    if (plan_attend_reads(a))
+        return k->group == fixed / PLAN_SQUARE * of->items &&
+               k->subgroup == of->items && block % PLAN_SQUARE == 0 &&
+               hlo_attend_is_matrices(&a->of);
+    return k->group == fixed / of->m * of->several * of->items &&
+           block % of->depth == 0 && a->pairs >= (a->slope ? 3 : 2) &&
+           k->local_bytes >= bytes_of(k) && k->local_bytes <= dev->local_most;
+}
+
 sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev)
 {
     const plan_attend *a = k->attend;
     const plan_engine_info *of = &plan_engine_table[a->engine];
-    int axis = plan_attend_axis(a, false), fixed = plan_attend_block(a, axis),
-        block = plan_attend_block(a, plan_attend_axis(a, true));
+    int axis = plan_attend_axis(a, false), fixed = plan_attend_block(a, axis);
     int64_t tiles = a->blocks;
 
     for (int i = 0; i < HLO_ATTEND_BATCH; i++)
         tiles *= a->of.extent[i];
-    if (!of->several || (of->needs & dev->features) != of->needs)
-        return plan_bad(k, NULL, "attention by no wide engine of the device");
+    if ((!of->several && !of->panels) ||
+        (of->needs & dev->features) != of->needs)
+        return plan_bad(k, NULL,
+                        "attention by an engine that the device has not, or "
+                        "that is not for it");
     if (k->nslot != hlo_attend_result(&a->of) + a->of.nresult ||
         k->tiles != tiles || a->blocks * fixed < a->of.extent[axis])
         return plan_bad(k, NULL, "attention's rows or arrays are miscounted");
@@ -441,9 +496,7 @@ sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev)
         return plan_bad(k, NULL,
                         "attention's results or its rows' numbers "
                         "are of other types");
-    if (k->group != fixed / of->m * of->several * of->items ||
-        block % of->depth || a->pairs < (a->slope ? 3 : 2) ||
-        k->local_bytes < bytes_of(k) || k->local_bytes > dev->local_most)
+    if (!fits_group(k, dev))
         return plan_bad(k, NULL, "attention's blocks fit no group");
     return NULL;
 }

@@ -26,6 +26,11 @@ enum { PLAN_ATTEND_COPIED = 4 /* q, k, v, of gradients the cotangent */ };
  * Such blocks add nothing where the row's largest score is far larger, and
  * are left out; rows of which that is not so go through them afterwards.
  *
+ * An engine of panels (Intel's) takes operands from registers, to which messages
+ * bring them as blocks of matrices: there are no areas, and `pairs` is 0.  Each
+ * sub-group of a group has PLAN_SQUARE of its rows and goes through the keys by
+ * itself; they are a group for the cache, of which they read the same k and v.
+ *
  * A gradient of q is done the same way, with the cotangent beside q.  Of k and v
  * a group has `keys` keys, and goes through the rows: k and v are read once, and
  * blocks of q and the cotangent take turns.  `pairs` are three there: sums go on
@@ -53,6 +58,11 @@ static inline int plan_attend_axis(const plan_attend *a, bool other)
 static inline int plan_attend_block(const plan_attend *a, int axis)
 {
     return axis == HLO_ATTEND_K ? a->keys : a->rows;
+}
+/* Do messages bring operands to registers? */
+static inline bool plan_attend_reads(const plan_attend *a)
+{
+    return plan_engine_table[a->engine].panels;
 }
 static inline int plan_attend_copied(const plan_attend *a)
 {

@@ -423,7 +423,7 @@ sd_status plan_verify_steps(const plan *p, const thunk_seq *seq);
 /* Whole kernels of one instruction. */
 sd_status plan_lower_call(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_attend(plan_lowering *lw, const hlo_inst *in);
-void plan_tile_attend(plan_kernel *k);
+void plan_tile_attend(plan_kernel *k, const device_desc *dev);
 bool plan_same_attend(const plan_attend *x, const plan_attend *y);
 bool plan_same_body(const plan_body *x, const plan_body *y);
 void plan_print_body(sd_buf *b, const plan_body *body); /* plan_print.c */

@@ -561,7 +561,7 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         return;
     }
     if (k->attend) {
-        plan_tile_attend(k);
+        plan_tile_attend(k, dev);
         return;
     }
     plan_split_groups(k, dev->kind == DEVICE_HOST ? PLAN_LEAST_GROUP

@@ -36,13 +36,6 @@ static void mask_scores(attending *t, LLVMValueRef block, LLVMValueRef *s)
                             emit_plus(e, key, i / 4 * EIGHT + i % 2));
 }
 
-static LLVMValueRef larger(emit *e, LLVMValueRef x, LLVMValueRef y)
-{
-    LLVMValueRef arg[2] = {x, y};
-
-    return emit_intrinsic(e, "llvm.maxnum", e->f32, arg, 2);
-}
-
 /* f of the numbers of the four items that have the row. */
 static LLVMValueRef of_quad(attending *t, LLVMValueRef v, bool is_sum)
 {
@@ -58,7 +51,8 @@ static LLVMValueRef of_quad(attending *t, LLVMValueRef v, bool is_sum)
             e->b, from, LLVMConstInt(e->i32, (unsigned)e->abi->together - 1, 0),
             "");
         other = emit_from_item(e, (emit_value){v, NULL}, from).re;
-        v = is_sum ? LLVMBuildFAdd(e->b, v, other, "") : larger(e, v, other);
+        v = is_sum ? LLVMBuildFAdd(e->b, v, other, "")
+                   : attend_larger(e, v, other);
     }
     return v;
 }
@@ -73,8 +67,8 @@ static LLVMValueRef take_half(attending *t, LLVMValueRef *s, int h)
 
     for (int i = 0; i < t->nscore; i++)
         if (i / 2 % HALVES == h)
-            most = most ? larger(e, most, s[i]) : s[i];
-    most = larger(e, before, of_quad(t, most, false));
+            most = most ? attend_larger(e, most, s[i]) : s[i];
+    most = attend_larger(e, before, of_quad(t, most, false));
     LLVMBuildStore(e->b, most, t->most[h]);
     from = emit_select(
         e, LLVMBuildFCmp(e->b, LLVMRealOEQ, most, attend_f32(e, -INFINITY), ""),
@@ -213,36 +207,6 @@ static LLVMValueRef is_near(attending *t)
     return e->abi->attend->any(e, any);
 }
 
-static void run_all(attending *t)
-{
-    emit *e = t->e;
-    int64_t all = (t->a->of.extent[HLO_ATTEND_K] + t->a->keys - 1) / t->a->keys;
-    bool cut = t->a->is_cut && t->a->masked != INFINITY;
-    LLVMBasicBlockRef again;
-    LLVMBasicBlockRef done;
-    LLVMValueRef to, more;
-
-    t->from = emit_variable(e, emit_si(e, 0));
-    t->to =
-        emit_variable(e, cut ? attend_seen_blocks(t, all) : emit_si(e, all));
-    if (!cut) {
-        run_blocks(t);
-        return;
-    }
-    again = emit_block(e, "again");
-    done = emit_block(e, "done");
-    LLVMBuildBr(e->b, again);
-    LLVMPositionBuilderAtEnd(e->b, again);
-    run_blocks(t);
-    to = emit_get(e, t->to);
-    LLVMBuildStore(e->b, to, t->from);
-    LLVMBuildStore(e->b, emit_si(e, all), t->to);
-    more =
-        LLVMBuildAnd(e->b, is_near(t), emit_below(e, to, emit_si(e, all)), "");
-    LLVMBuildCondBr(e->b, more, again, done);
-    LLVMPositionBuilderAtEnd(e->b, done);
-}
-
 /* ---- the result ---- */
 
 /* For a gradient: the row's largest score, and 1 / its sum. */
@@ -305,7 +269,7 @@ static void attend(attending *t)
     e->abi->attend->open(e, "sum", t->nsum, true);
     e->abi->attend->open(e, "score", t->nscore, false);
     attend_copy(t, &t->in[OF_Q], t->first, emit_si(e, 0));
-    run_all(t);
+    attend_run_all(t, run_blocks, is_near);
     write_all(t);
 }
 
@@ -313,6 +277,10 @@ void emit_attend(emit *e)
 {
     attending t = {.e = e, .a = e->k->attend};
 
+    if (plan_attend_reads(t.a)) {
+        emit_attend_read(e);
+        return;
+    }
     attend_find_point(&t);
     attend_find_item(&t);
     if (t.a->slope)

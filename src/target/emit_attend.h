@@ -1,6 +1,6 @@
 /* What kernels of attention share (emit_attend.c, and emit_attend_group.c for
  * what lies where and is copied), and what they have beside products: a
- * target's, as target_ptx_attend.c has it. */
+ * target's, as target_ptx_attend.c and target_spirv_attend.c have it. */
 #ifndef EMIT_ATTEND_H
 #define EMIT_ATTEND_H
 
@@ -13,7 +13,16 @@ typedef struct {
     int64_t x_rows, y_rows; /* of their blocks */
     int columns, times; /* of the product; instructions, one after the other */
 } emit_turn_product;
+typedef struct { LLVMValueRef slot; int number; } emit_own_sum;
+/* What of it engines have that copy to local memory, and what those whose
+ * operands messages bring. */
 struct emit_attend_abi {
+    LLVMValueRef (*exp2)(emit *e, LLVMValueRef x); /* of an f32, to 2 ulp */
+    /* A barrier, if there is one: of all items that have rows together. */
+    LLVMValueRef (*any)(emit *e, LLVMValueRef c);
+
+    /* ---- copied ---- */
+
     /* n sums of an item are the engine's own, by that name, until they are
      * taken; zero: they begin as 0. */
     void (*open)(emit *e, const char *sums, int n, bool zero);
@@ -26,9 +35,27 @@ struct emit_attend_abi {
     void (*wait_behind)(emit *e, LLVMValueRef p, LLVMValueRef v);
     /* An item's n sums times by[0], of its first row, or by[1]. */
     void (*scale)(emit *e, const char *sums, LLVMValueRef *by, int n);
-    LLVMValueRef (*exp2)(emit *e, LLVMValueRef x); /* of an f32, to 2 ulp */
     LLVMValueRef (*pack)(emit *e, sd_dtype t, LLVMValueRef lo, LLVMValueRef hi);
-    LLVMValueRef (*any)(emit *e, LLVMValueRef c); /* a barrier: of all items */
+
+    /* ---- read by blocks ---- */
+
+    /* acc + x * y, of as many rows as the engine has: a column an item. */
+    LLVMValueRef (*product)(emit *e, LLVMValueRef x, LLVMValueRef y,
+                            LLVMValueRef acc);
+    /* Sums that are the engine's own (emit_abi.begin_sum): s + x * y; each row
+     * times what item number `of` and those that follow have in `by`; that and
+     * v's row. */
+    void (*sum_product)(emit *e, const emit_own_sum *s, LLVMValueRef x,
+                        LLVMValueRef y);
+    void (*sum_scale)(emit *e, const emit_own_sum *s, LLVMValueRef by, int of);
+    void (*sum_fold)(emit *e, const emit_own_sum *s, LLVMValueRef v,
+                     LLVMValueRef by, int of);
+    /* So many rows of f32 as x, rounded. */
+    LLVMValueRef (*narrow)(emit *e, LLVMValueRef v);
+    /* Of the vector's rows, PLAN_SQUARE of them, item i gets row i's largest
+     * number, or its sum; and what item i has, the same for all. */
+    LLVMValueRef (*of_rows)(emit *e, LLVMValueRef v, bool is_sum);
+    LLVMValueRef (*of_item)(emit *e, LLVMValueRef v, int i);
 };
 
 enum {
@@ -58,8 +85,10 @@ typedef struct { /* an operand, of which blocks of rows are copied */
 typedef struct {
     emit *e;
     const plan_attend *a;
-    LLVMValueRef base[HLO_ATTEND_ARRAYS]; /* of the point of the batch */
-    LLVMValueRef first;                   /* row of the group */
+    LLVMValueRef point[HLO_ATTEND_BATCH]; /* of the batch */
+    LLVMValueRef base[HLO_ATTEND_ARRAYS]; /* of it */
+    LLVMValueRef first; /* row of those that go through the keys together, */
+    int rows;           /* so many: the group's or the sub-group's */
     LLVMValueRef team, row, column; /* the item's: team; its first row; where in
                                        eight columns its two are */
     attend_copied in[PLAN_ATTEND_COPIED];
@@ -111,19 +140,30 @@ LLVMValueRef attend_score(attending *t, LLVMValueRef product, LLVMValueRef row,
                           LLVMValueRef key);
 LLVMValueRef attend_slope(attending *t, LLVMValueRef product, LLVMValueRef ds,
                           LLVMValueRef row, LLVMValueRef key);
+/* One of them that is a number, if any is. */
+LLVMValueRef attend_larger(emit *e, LLVMValueRef x, LLVMValueRef y);
 /* e to the power of x - most. */
 LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most);
 /* The item's n sums, as part of its rows of a result. */
 void attend_write(attending *t, int array, LLVMValueRef *v, int n);
 
-/* How many blocks have a key that some row of the group sees. */
+/* How many blocks have a key that some row sees. */
 LLVMValueRef attend_seen_blocks(attending *t, int64_t all);
+/* Runs blocks of keys, which `run` does from t->from to t->to: those that some
+ * row sees, and then the others if there is a row for which they count, which
+ * `near` asks; all where no mask is told by row and key. */
+void attend_run_all(attending *t, void (*run)(attending *t),
+                    LLVMValueRef (*near)(attending *t));
 /* Blocks that are seen whole come first for rows, last for keys: the first block
  * behind those, or of those. */
 LLVMValueRef attend_first_other(attending *t);
 /* Is m, an f32, so near to what masked scores are, or no number, that these add
  * to sums? */
 LLVMValueRef attend_is_near(attending *t, LLVMValueRef m);
+
+/* ---- emit_attend_read.c: engines whose operands messages bring ---- */
+
+void emit_attend_read(emit *e);
 
 /* ---- emit_attend_gradient.c ---- */
 

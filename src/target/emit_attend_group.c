@@ -28,6 +28,7 @@ void attend_find_point(attending *t)
     rest = emit_over(e, rest, t->a->blocks);
     if (t->a->is_cut && own == HLO_ATTEND_Q)
         block = LLVMBuildSub(e->b, emit_si(e, t->a->blocks - 1), block, "");
+    t->rows = t->a->rows;
     t->first = emit_times(e, block, plan_attend_block(t->a, own));
     for (int i = 0; i < n; i++)
         off[i] = emit_i64(e, 0);
@@ -35,6 +36,7 @@ void attend_find_point(attending *t)
         LLVMValueRef at = emit_rest(e, rest, of->extent[axis]);
 
         rest = emit_over(e, rest, of->extent[axis]);
+        t->point[axis] = at;
         at = LLVMBuildZExtOrBitCast(e->b, at, e->i64, "");
         for (int i = 0; i < n; i++) {
             int64_t by = of->stride[i][axis] *
@@ -300,6 +302,13 @@ LLVMValueRef attend_slope(attending *t, LLVMValueRef product, LLVMValueRef ds,
     return function_of(t, t->a->slope, x, HLO_ATTEND_FIRST + 1, row, key);
 }
 
+LLVMValueRef attend_larger(emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+    LLVMValueRef arg[2] = {x, y};
+
+    return emit_intrinsic(e, "llvm.maxnum", e->f32, arg, 2);
+}
+
 LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most)
 {
     x = LLVMBuildFSub(e->b, x, most, "");
@@ -312,7 +321,7 @@ LLVMValueRef attend_exp(emit *e, LLVMValueRef x, LLVMValueRef most)
 LLVMValueRef attend_seen_blocks(attending *t, int64_t all)
 {
     emit *e = t->e;
-    LLVMValueRef last = emit_plus(e, t->first, t->a->rows - 1 + t->a->beyond);
+    LLVMValueRef last = emit_plus(e, t->first, t->rows - 1 + t->a->beyond);
 
     last = emit_larger(e, last, emit_si(e, 0));
     return emit_smaller(e, emit_plus(e, emit_over(e, last, t->a->keys), 1),
@@ -335,6 +344,36 @@ LLVMValueRef attend_is_near(attending *t, LLVMValueRef m)
 {
     return LLVMBuildFCmp(t->e->b, LLVMRealULE, m,
                          attend_f32(t->e, t->a->masked + ATTEND_FAR), "");
+}
+
+void attend_run_all(attending *t, void (*run)(attending *t),
+                    LLVMValueRef (*near)(attending *t))
+{
+    emit *e = t->e;
+    int64_t all = (t->a->of.extent[HLO_ATTEND_K] + t->a->keys - 1) / t->a->keys;
+    bool cut = t->a->is_cut && t->a->masked != INFINITY;
+    LLVMBasicBlockRef again;
+    LLVMBasicBlockRef done;
+    LLVMValueRef to, more;
+
+    t->from = emit_variable(e, emit_si(e, 0));
+    t->to =
+        emit_variable(e, cut ? attend_seen_blocks(t, all) : emit_si(e, all));
+    if (!cut) {
+        run(t);
+        return;
+    }
+    again = emit_block(e, "again");
+    done = emit_block(e, "done");
+    LLVMBuildBr(e->b, again);
+    LLVMPositionBuilderAtEnd(e->b, again);
+    run(t);
+    to = emit_get(e, t->to);
+    LLVMBuildStore(e->b, to, t->from);
+    LLVMBuildStore(e->b, emit_si(e, all), t->to);
+    more = LLVMBuildAnd(e->b, near(t), emit_below(e, to, emit_si(e, all)), "");
+    LLVMBuildCondBr(e->b, more, again, done);
+    LLVMPositionBuilderAtEnd(e->b, done);
 }
 
 /* ---- results ---- */

@@ -151,9 +151,8 @@ static LLVMValueRef read_block(emit *e, emit_reads what, LLVMValueRef told)
                         LLVMVectorType(part, n), &told, 1);
 }
 
-/* Columns by columns, of each the upper rows and the lower ones. */
-static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
-                     const LLVMValueRef *y)
+LLVMValueRef target_dpas(emit *e, plan_engine engine, LLVMValueRef x,
+                         LLVMValueRef y, LLVMValueRef acc)
 {
     static const char *const name[PLAN_ENGINE_COUNT] = {
 #define NAME(n, type) "_Z" #n "intel_sub_group_" type
@@ -172,13 +171,18 @@ static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
         [PLAN_ENGINE_DPAS8_U8] = NAME(36, "u8_u8_matrix_mad_k32Dv8_jS_Dv8_i")
 #undef NAME
     };
+    LLVMValueRef arg[3] = {x, y, acc};
 
-    for (int i = 0; i < PLAN_SQUARE / e->k->subgroup * 2; i++) {
-        LLVMValueRef arg[3] = {x[i % 2], y[i / 2], acc[i]};
+    return emit_builtin(e, name[engine], "convergent", LLVMTypeOf(acc), arg, 3);
+}
 
-        acc[i] = emit_builtin(e, name[e->k->blocks->engine], "convergent",
-                              LLVMTypeOf(acc[i]), arg, 3);
-    }
+/* Columns by columns, of each the upper rows and the lower ones. */
+static void multiply(emit *e, LLVMValueRef *acc, const LLVMValueRef *x,
+                     const LLVMValueRef *y)
+{
+    for (int i = 0; i < PLAN_SQUARE / e->k->subgroup * 2; i++)
+        acc[i] =
+            target_dpas(e, e->k->blocks->engine, x[i % 2], y[i / 2], acc[i]);
 }
 
 static void place(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n)
@@ -211,6 +215,7 @@ static const emit_abi abi = {.kernel_cc = LLVMSPIRKERNELCallConv,
                              .multiply = multiply,
                              .place = place,
                              .beside = beside,
+                             .attend = &target_spirv_attend,
                              .run = 1,
                              .pack = ROWS};
 

@@ -36,40 +36,44 @@ static LLVMValueRef numbers(LLVMTypeRef i32, unsigned n)
     return LLVMConstVector(v, n);
 }
 
-/* As assembly is given it: a place as a number, of what is wide the first 16
- * bytes. */
-static LLVMValueRef given(LLVMBuilderRef b, LLVMTypeRef i32, LLVMValueRef v)
-{
-    switch (LLVMGetTypeKind(LLVMTypeOf(v))) {
-    case LLVMPointerTypeKind:
-        return LLVMBuildPtrToInt(b, v, i32, "");
-    case LLVMVectorTypeKind:
-        return LLVMBuildShuffleVector(b, v, v, numbers(i32, MOST_BITS / 32),
-                                      "");
-    default:
-        return v;
-    }
-}
-
 /* As many of a vector's elements as assembly gives. */
 static LLVMTypeRef narrow(LLVMTypeRef all)
 {
-    LLVMTypeRef one = LLVMGetElementType(all);
-    unsigned n = LLVMGetVectorSize(all),
-             bits = LLVMGetTypeKind(one) == LLVMFloatTypeKind
-                        ? 32
-                        : LLVMGetIntTypeWidth(one);
+    LLVMTypeRef one;
+    unsigned n, bits;
 
+    if (LLVMGetTypeKind(all) != LLVMVectorTypeKind)
+        return all;
+    one = LLVMGetElementType(all);
+    n = LLVMGetVectorSize(all);
+    bits = LLVMGetTypeKind(one) == LLVMFloatTypeKind ? 32
+                                                     : LLVMGetIntTypeWidth(one);
     while (n * bits > MOST_BITS)
         n /= 2;
     return LLVMVectorType(one, n);
 }
 
+/* As assembly is given it: a place as a number, of what is wide the first 16
+ * bytes. */
+static LLVMValueRef given(LLVMBuilderRef b, LLVMTypeRef i32, LLVMValueRef v)
+{
+    LLVMTypeRef t = LLVMTypeOf(v), to;
+
+    if (LLVMGetTypeKind(t) == LLVMPointerTypeKind)
+        return LLVMBuildPtrToInt(b, v, i32, "");
+    to = narrow(t);
+    return to == t ? v
+                   : LLVMBuildShuffleVector(
+                         b, v, v, numbers(i32, LLVMGetVectorSize(to)), "");
+}
+
 static void return_wide(LLVMBuilderRef b, LLVMTypeRef i32, LLVMValueRef v,
                         LLVMTypeRef all)
 {
-    for (unsigned n = LLVMGetVectorSize(LLVMTypeOf(v));
-         n < LLVMGetVectorSize(all); n *= 2)
+    bool wide = LLVMGetTypeKind(all) == LLVMVectorTypeKind;
+
+    for (unsigned n = wide ? LLVMGetVectorSize(LLVMTypeOf(v)) : 0;
+         wide && n < LLVMGetVectorSize(all); n *= 2)
         v = LLVMBuildShuffleVector(b, v, v, numbers(i32, 2 * n), "");
     LLVMBuildRet(b, v);
 }
@@ -198,6 +202,7 @@ void target_write_assembly(LLVMModuleRef m, LLVMContextRef cx,
     for (int i = 0; i < EMIT_BLOCK_COUNT; i++)
         write_block(m, cx, &target_block[i]);
     target_write_sums(m, cx);
+    target_write_rows(m, cx);
     write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local",
                  dev->features & DEVICE_HAS_DPAS16 ? "64" : "32");
     write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local_h", "32");

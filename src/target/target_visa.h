@@ -4,7 +4,7 @@
 
 #include <llvm-c/Core.h>
 
-#include "emit.h"
+#include "emit_attend.h"
 
 /* Messages that read blocks of a matrix, 2-D (ADR 25).  What one is told lies in
  * a register of 64 bytes, a word an item. */
@@ -26,7 +26,25 @@ void target_write_body(LLVMContextRef cx, LLVMValueRef f, const char *text);
 void target_begin_sum(emit *e, LLVMValueRef slot, int sum);
 void target_add_parts(emit *e, const emit_parts *p);
 void target_take_sum(emit *e, LLVMValueRef slot, int sum);
+/* The same sums, of attention: emit_attend_abi's. */
+void target_add_rows(emit *e, const emit_own_sum *s, LLVMValueRef x,
+                     LLVMValueRef y);
+void target_scale_rows(emit *e, const emit_own_sum *s, LLVMValueRef by, int of);
+void target_fold_rows(emit *e, const emit_own_sum *s, LLVMValueRef v,
+                      LLVMValueRef by, int of);
 void target_write_sums(LLVMModuleRef m, LLVMContextRef cx);
+/* acc + x * y, of 8 rows (target_spirv.c). */
+LLVMValueRef target_dpas(emit *e, plan_engine engine, LLVMValueRef x,
+                         LLVMValueRef y, LLVMValueRef acc);
+/* Functions that attention calls (target_visa_rows.c): 8 rows of f32 as an engine
+ * takes them on its left; of 16 rows item i gets row i's largest number, or its
+ * sum. */
+#define TARGET_NARROW_BF16 "sundog_narrow_bf"
+#define TARGET_NARROW_F16  "sundog_narrow_hf"
+#define TARGET_ROWS_MOST   "sundog_rows_most"
+#define TARGET_ROWS_SUM    "sundog_rows_sum"
+extern const emit_attend_abi target_spirv_attend; /* target_spirv_attend.c */
+void target_write_rows(LLVMModuleRef m, LLVMContextRef cx);
 /* Bodies of the functions of messages that the module calls, for a device that
  * takes assembly. */
 void target_write_assembly(LLVMModuleRef m, LLVMContextRef cx,

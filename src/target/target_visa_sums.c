@@ -9,6 +9,8 @@
  *
  *   begin  declares the register of the sum's number and makes it 0
  *   add    multiplies parts of x and y and adds that to it
+ *   scale  multiplies its rows, each by one number
+ *   fold   the same, and adds rows
  *   take   copies it to the result */
 #include "target_visa.h"
 
@@ -52,22 +54,25 @@ static LLVMValueRef place(emit *e, LLVMValueRef slot)
     return LLVMBuildPtrToInt(e->b, slot, e->i64, "");
 }
 
-static LLVMValueRef call(emit *e, const char *what, sd_dtype t, bool deep_y,
+static LLVMValueRef call(emit *e, const char *what, sd_dtype t, const char *how,
                          LLVMTypeRef result, LLVMValueRef *arg, int n)
 {
     char name[32];
 
-    snprintf(name, sizeof name, "sundog_%s_%s%s", what, text_type(t),
-             deep_y ? "_deep" : "");
+    snprintf(name, sizeof name, "sundog_%s_%s%s", what, text_type(t), how);
     return emit_builtin(e, name, "convergent", result, arg, n);
+}
+
+static sd_dtype sum_type(const emit *e)
+{
+    return e->k->attend ? SD_F32 : e->k->blocks->node->dtype;
 }
 
 void target_begin_sum(emit *e, LLVMValueRef slot, int sum)
 {
     LLVMValueRef arg[2] = {place(e, slot), number(e, sum)};
 
-    call(e, "begin", e->k->blocks->node->dtype, false,
-         LLVMVoidTypeInContext(e->cx), arg, 2);
+    call(e, "begin", sum_type(e), "", LLVMVoidTypeInContext(e->cx), arg, 2);
 }
 
 void target_add_parts(emit *e, const emit_parts *p)
@@ -77,21 +82,47 @@ void target_add_parts(emit *e, const emit_parts *p)
     LLVMValueRef arg[5] = {place(e, p->slot), p->x, p->y, number(e, p->sum),
                            number(e, part)};
 
-    call(e, "add", e->k->blocks->part, p->deep_y, LLVMVoidTypeInContext(e->cx),
-         arg, 5);
+    call(e, "add", e->k->blocks->part, p->deep_y ? "_deep" : "",
+         LLVMVoidTypeInContext(e->cx), arg, 5);
+}
+
+void target_add_rows(emit *e, const emit_own_sum *s, LLVMValueRef x,
+                     LLVMValueRef y)
+{
+    LLVMValueRef arg[5] = {place(e, s->slot), x, y, number(e, s->number),
+                           number(e, 0)};
+
+    call(e, "add", plan_engine_table[e->k->attend->engine].part, "_rows",
+         LLVMVoidTypeInContext(e->cx), arg, 5);
+}
+
+void target_scale_rows(emit *e, const emit_own_sum *s, LLVMValueRef by, int of)
+{
+    LLVMValueRef arg[4] = {place(e, s->slot), by, number(e, s->number),
+                           number(e, of)};
+
+    call(e, "scale", SD_F32, "", LLVMVoidTypeInContext(e->cx), arg, 4);
+}
+
+void target_fold_rows(emit *e, const emit_own_sum *s, LLVMValueRef v,
+                      LLVMValueRef by, int of)
+{
+    LLVMValueRef arg[5] = {place(e, s->slot), v, by, number(e, s->number),
+                           number(e, of)};
+
+    call(e, "fold", SD_F32, "", LLVMVoidTypeInContext(e->cx), arg, 5);
 }
 
 void target_take_sum(emit *e, LLVMValueRef slot, int sum)
 {
     LLVMValueRef arg[2] = {place(e, slot), number(e, sum)};
-    LLVMTypeRef one = e->k->blocks->node->dtype == SD_F32
-                          ? LLVMFloatTypeInContext(e->cx)
-                          : e->i32;
+    LLVMTypeRef one =
+        sum_type(e) == SD_F32 ? LLVMFloatTypeInContext(e->cx) : e->i32;
 
-    LLVMBuildStore(e->b,
-                   call(e, "take", e->k->blocks->node->dtype, false,
-                        LLVMVectorType(one, ROWS), arg, 2),
-                   slot);
+    LLVMBuildStore(
+        e->b,
+        call(e, "take", sum_type(e), "", LLVMVectorType(one, ROWS), arg, 2),
+        slot);
 }
 
 /* ---- texts ---- */
@@ -125,6 +156,18 @@ static void write_add(LLVMValueRef call, const char *type, char *text)
              part % PARTS_OF_X * PART_OF_X);
 }
 
+/* Rows of numbers of 16 bits, which it knows as words. */
+static void write_add_rows(LLVMValueRef call, const char *type, char *text)
+{
+    unsigned sum = number_of(call, SUM);
+
+    snprintf(text, TEXT,
+             "{\n.decl ROWS v_type=G type=ud num_elts=64 align=GRF "
+             "alias=<$0,0>\ndpas.%s.%s.8.8 (M1, 16) SUM%u.0 SUM%u.0 $1.0 "
+             "ROWS(0,0)\n}\n",
+             type, type, sum, sum);
+}
+
 static void write_take(LLVMValueRef call, const char *type, char *text)
 {
     int n = 0;
@@ -134,6 +177,32 @@ static void write_take(LLVMValueRef call, const char *type, char *text)
         n += snprintf(text + n, (size_t)(TEXT - n),
                       "mov (M1, 16) $0(%d,0)<1> SUM%u(%d,0)<1;1,0>\n", i,
                       number_of(call, NUMBER), i);
+}
+
+static void write_scale(LLVMValueRef call, const char *type, char *text)
+{
+    unsigned sum = number_of(call, SUM - 1), of = number_of(call, PART - 1);
+    int n = 0;
+
+    (void)type;
+    for (unsigned i = 0; i < ROWS; i++)
+        n += snprintf(text + n, (size_t)(TEXT - n),
+                      "mul (M1, 16) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
+                      "$0(0,%u)<0;1,0>\n",
+                      sum, i, sum, i, of + i);
+}
+
+static void write_fold(LLVMValueRef call, const char *type, char *text)
+{
+    unsigned sum = number_of(call, SUM), of = number_of(call, PART);
+    int n = 0;
+
+    (void)type;
+    for (unsigned i = 0; i < ROWS; i++)
+        n += snprintf(text + n, (size_t)(TEXT - n),
+                      "mad (M1, 16) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
+                      "$1(0,%u)<0;1,0> $0(%u,0)<1;1,0>\n",
+                      sum, i, sum, i, of + i, i);
 }
 
 typedef struct {
@@ -150,6 +219,10 @@ static const texts of[] = {{"sundog_begin_f", "f", write_begin, 0},
                            {"sundog_add_u8", "u8", write_add, 2},
                            {"sundog_add_bf_deep", "bf", write_add, 2},
                            {"sundog_add_hf_deep", "hf", write_add, 2},
+                           {"sundog_add_bf_rows", "bf", write_add_rows, 2},
+                           {"sundog_add_hf_rows", "hf", write_add_rows, 2},
+                           {"sundog_scale_f", "f", write_scale, 1},
+                           {"sundog_fold_f", "f", write_fold, 2},
                            {"sundog_take_f", "f", write_take, 0},
                            {"sundog_take_d", "d", write_take, 0}};
 

@@ -9,6 +9,7 @@ typedef int int8 __attribute__((ext_vector_type(8)));
 typedef unsigned uint8 __attribute__((ext_vector_type(8)));
 typedef unsigned uint16 __attribute__((ext_vector_type(16)));
 typedef float float8 __attribute__((ext_vector_type(8)));
+typedef float float16 __attribute__((ext_vector_type(16)));
 
 #define MADE __attribute__((overloadable, always_inline))
 unsigned __attribute__((overloadable, convergent))
@@ -25,15 +26,14 @@ static float of_bf16(unsigned bits)
     return u.f;
 }
 
-/* Without a type of its own, which not every device has; no NaN, no infinity.
- */
+/* Without a type of its own, which not every device has. */
 static float of_f16(unsigned bits)
 {
     unsigned exponent = bits >> 10 & 31, fraction = bits & 1023;
     union {
         unsigned i;
         float f;
-    } u = {(exponent + 112) << 23 | fraction << 13};
+    } u = {(exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13};
     float v = exponent ? u.f : (float)fraction * 0x1p-24f;
 
     return bits >> 15 & 1 ? -v : v;
@@ -124,9 +124,113 @@ ADD_DEEP(hf, float8, intel_sub_group_f16_f16_matrix_mad_k16)
 ADD(s8, int8, short8, int8, intel_sub_group_i8_i8_matrix_mad_k32)
 ADD(u8, int8, ushort8, uint8, intel_sub_group_u8_u8_matrix_mad_k32)
 
-/* Blocks of local memory: 8 numbers of each item. */
+/* What attention does with rows. */
+#define ROWS(name, type, engine) \
+    void sundog_add_##name##_rows(unsigned long slot, short8 x, int8 y, \
+                                  unsigned sum, unsigned part) \
+    { \
+        float8 *acc = (float8 *)slot; \
+        *acc = engine(x, y, *acc); \
+    } \
+    short8 sundog_narrow_##name(float8 v) \
+    { \
+        short8 to; \
+        for (unsigned i = 0; i < 8; i++) \
+            to[i] = (short)to_##type(v[i]); \
+        return to; \
+    }
+
+static unsigned bits_of(float v)
+{
+    union {
+        float f;
+        unsigned i;
+    } u = {v};
+
+    return u.i;
+}
+
+static float of_bits(unsigned i)
+{
+    union {
+        unsigned i;
+        float f;
+    } u = {i};
+
+    return u.f;
+}
+
+/* The upper bits of v that are left without `drop`, to the nearest, ties to
+ * even. */
+static unsigned rounded(unsigned v, unsigned drop)
+{
+    return (v + (1u << (drop - 1)) - 1 + (v >> drop & 1)) >> drop;
+}
+
+static unsigned to_bf16(float v)
+{
+    return v != v ? 0x7fc0 : rounded(bits_of(v), 16);
+}
+
+static unsigned to_f16(float v)
+{
+    unsigned sign = bits_of(v) >> 16 & 0x8000, all = bits_of(v) & 0x7fffffff;
+
+    if (all > 0x7f800000)
+        return 0x7e00;
+    if (all >= 0x477ff000) /* rounds to 2 to the 16 */
+        return sign | 0x7c00;
+    if (all < 0x38800000) /* subnormal: the sum has a unit of 2 to the -24 */
+        return sign | (bits_of(of_bits(all) + 0.5f) & 0x7ff);
+    return sign | (rounded(all, 13) - (112 << 10));
+}
+
+ROWS(bf, bf16, intel_sub_group_bf16_bf16_matrix_mad_k16)
+ROWS(hf, f16, intel_sub_group_f16_f16_matrix_mad_k16)
+
+/* Which item asks for which row. */
 unsigned __attribute__((overloadable)) get_sub_group_local_id(void);
-unsigned __attribute__((overloadable)) get_max_sub_group_size(void);
+
+static float of_item(float v, unsigned item)
+{
+    return of_bits(sub_group_broadcast(bits_of(v), item));
+}
+
+#define OF_ROWS(name, joined) \
+    float sundog_rows_##name(float16 v) \
+    { \
+        unsigned one = get_work_dim(); \
+        float got = 0; \
+        for (unsigned r = 0; r < 16 * one; r++) { \
+            float a = of_item(v[r], 0); \
+            for (unsigned i = 1; i < 16 * one; i++) { \
+                float b = of_item(v[r], i); \
+                a = joined; \
+            } \
+            if (get_sub_group_local_id() == r) \
+                got = a; \
+        } \
+        return got; \
+    }
+OF_ROWS(most, a >= b || b != b ? a : b)
+OF_ROWS(sum, a + b)
+
+#define BY_ROWS(result) \
+    { \
+        float8 *acc = (float8 *)slot; \
+        for (unsigned i = 0; i < 8; i++) { \
+            float each = of_item(by, of + i); \
+            (*acc)[i] = result; \
+        } \
+    }
+void sundog_scale_f(unsigned long slot, float by, unsigned sum, unsigned of)
+    BY_ROWS((*acc)[i] * each) void sundog_fold_f(unsigned long slot, float8 v,
+                                                 float by, unsigned sum,
+                                                 unsigned of)
+        BY_ROWS((*acc)[i] * each + v[i])
+
+/* Blocks of local memory: 8 numbers of each item. */
+    unsigned __attribute__((overloadable)) get_max_sub_group_size(void);
 #define LOCAL const __attribute__((address_space(3)))
 
 #define BLOCK(name, type, number) \

@@ -273,3 +273,142 @@ engine_program engine_program_drawn(sd_arena *a, uint64_t seed)
                           p.copied ? ", operands copied" : "", p.text);
     return p;
 }
+
+/* ---- written programs ---- */
+
+/* What uses the sums reads a row of its own, too, if they are floats. */
+const char *engine_product_text(sd_arena *a, const engine_product *p)
+{
+    const char *dims[2], *x = p->of, *s = p->sum;
+
+    dims[0] = p->x_turned ? sd_arena_fmt(a, "%d,%d", p->k, p->m)
+                          : sd_arena_fmt(a, "%d,%d", p->m, p->k);
+    dims[1] = p->y_turned ? sd_arena_fmt(a, "%d,%d", p->n, p->k)
+                          : sd_arena_fmt(a, "%d,%d", p->k, p->n);
+    return sd_arena_fmt(a,
+                        "HloModule m\nENTRY e {\n x = %s[%s] parameter(0)\n"
+                        " y = %s[%s] parameter(1)\n b = %s[%d] parameter(2)\n"
+                        " d = %s[%d,%d] dot(x, y), lhs_contracting_dims={%d}, "
+                        "rhs_contracting_dims={%d}\n"
+                        " w = %s[%d,%d] broadcast(b), dimensions={1}\n"
+                        " ROOT r = %s[%d,%d] add(d, w)\n}\n",
+                        x, dims[0], x, dims[1], s, p->n, s, p->m, p->n,
+                        !p->x_turned, p->y_turned, s, p->m, p->n, s, p->m,
+                        p->n);
+}
+
+/* Rows see keys up to row + ahead; 0: all.  Of q one row is `spoilt`, or NULL.
+ */
+typedef struct {
+    const char *of, *to;
+    int batch, heads, shared, rows, keys, d, e, ahead;
+    const char *masked, *spoilt;
+    bool bias;
+} attention;
+
+/* q, of which that row is a number over and over. */
+static const char *write_q(sd_arena *a, const attention *p, const char *dims)
+{
+    if (!p->spoilt)
+        return sd_arena_fmt(a, " q = %s[%s] copy(x)\n", p->of, dims);
+    return sd_arena_fmt(a,
+                        " at = s32[%s] iota(), iota_dimension=1\n"
+                        " bad = s32[] constant(5)\n"
+                        " bads = s32[%s] broadcast(bad), dimensions={}\n"
+                        " is = pred[%s] compare(at, bads), direction=EQ\n"
+                        " v0 = %s[] constant(%s)\n"
+                        " v1 = %s[%s] broadcast(v0), dimensions={}\n"
+                        " q = %s[%s] select(is, v1, x)\n",
+                        dims, dims, dims, p->of, p->spoilt, p->of, dims, p->of,
+                        dims);
+}
+
+static const char *write_mask(sd_arena *a, const attention *p, const char *all)
+{
+    if (!p->ahead)
+        return sd_arena_fmt(a, " w = f32[%s] copy(s)\n", all);
+    return sd_arena_fmt(a,
+                        " row = s32[%s] iota(), iota_dimension=2\n"
+                        " key = s32[%s] iota(), iota_dimension=4\n"
+                        " n = s32[] constant(%d)\n"
+                        " ns = s32[%s] broadcast(n), dimensions={}\n"
+                        " far = s32[%s] add(row, ns)\n"
+                        " seen = pred[%s] compare(far, key), direction=GE\n"
+                        " none = f32[] constant(%s)\n"
+                        " nones = f32[%s] broadcast(none), dimensions={}\n"
+                        " w = f32[%s] select(seen, s, nones)\n",
+                        all, all, p->ahead, all, all, all, p->masked, all, all);
+}
+
+static const char *write_softmax(sd_arena *a, const char *all, const char *row)
+{
+    return sd_arena_fmt(a,
+                        " l = f32[] constant(-inf)\n zero = f32[] constant(0)\n"
+                        " m = f32[%s] reduce(w, l), dimensions={4}, "
+                        "to_apply=most\n"
+                        " ms = f32[%s] broadcast(m), dimensions={0,1,2,3}\n"
+                        " f = f32[%s] subtract(w, ms)\n"
+                        " g = f32[%s] exponential(f)\n"
+                        " h = f32[%s] reduce(g, zero), dimensions={4}, "
+                        "to_apply=sum\n"
+                        " hs = f32[%s] broadcast(h), dimensions={0,1,2,3}\n"
+                        " i = f32[%s] divide(g, hs)\n",
+                        row, all, all, all, row, all, all);
+}
+
+/* Heads stand between rows and columns, as JAX has them. */
+static const char *write_attention(sd_arena *a, const attention *p)
+{
+    const char *row =
+        sd_arena_fmt(a, "%d,%d,%d,%d", p->batch, p->heads, p->rows, p->shared);
+    const char *all = sd_arena_fmt(a, "%s,%d", row, p->keys);
+    const char *of_q = sd_arena_fmt(a, "%d,%d,%d,%d,%d", p->batch, p->rows,
+                                    p->heads, p->shared, p->d);
+
+    return sd_arena_fmt(
+        a,
+        "HloModule m\n"
+        "most { a = f32[] parameter(0) b = f32[] parameter(1)"
+        " ROOT r = f32[] maximum(a, b) }\n"
+        "sum { a = f32[] parameter(0) b = f32[] parameter(1)"
+        " ROOT r = f32[] add(a, b) }\n"
+        "ENTRY e {\n x = %s[%s] parameter(0)\n y = %s[%d,%d,%d,%d] "
+        "parameter(1)\n c = f32[%d,%d] parameter(2)\n v = %s[%d,%d,%d,%d] "
+        "parameter(3)\n%s"
+        " o = f32[%s] dot(q, y), lhs_batch_dims={0,2}, rhs_batch_dims={0,2}, "
+        "lhs_contracting_dims={4}, rhs_contracting_dims={3}\n"
+        " cs = f32[%s] broadcast(c), dimensions={2,4}\n"
+        " s = f32[%s] %s\n%s%s p = %s[%s] convert(i)\n"
+        " u = %s[%s,%d] dot(p, v), lhs_batch_dims={0,1}, "
+        "rhs_batch_dims={0,2}, lhs_contracting_dims={4}, "
+        "rhs_contracting_dims={1}\n"
+        " ROOT r = %s[%d,%d,%d,%d,%d] transpose(u), dimensions={0,2,1,3,4}\n"
+        "}\n",
+        p->of, of_q, p->of, p->batch, p->keys, p->heads, p->d, p->rows, p->keys,
+        p->of, p->batch, p->keys, p->heads, p->e, write_q(a, p, of_q), all, all,
+        all, p->bias ? "add(o, cs)" : "copy(o)", write_mask(a, p, all),
+        write_softmax(a, all, row), p->of, all, p->to, row, p->e, p->to,
+        p->batch, p->rows, p->heads, p->shared, p->e);
+}
+
+static const attention form[ENGINE_ATTENTIONS] = {
+    {"bf16", "bf16", 1, 1, 1, 128, 128, 64, 64, 0, NULL, NULL, false},
+    {"bf16", "f32", 2, 3, 1, 130, 75, 40, 40, -40, "-1e30", NULL, false},
+    {"f16", "f16", 1, 2, 2, 70, 200, 128, 96, 9, "-inf", NULL, false},
+    {"bf16", "bf16", 1, 1, 1, 90, 90, 32, 128, -7, "-inf", NULL, false},
+    {"f16", "f32", 1, 2, 1, 90, 90, 256, 64, 0, NULL, NULL, false},
+    {"bf16", "bf16", 2, 2, 1, 65, 100, 72, 32, 0, NULL, NULL, true},
+    {"bf16", "bf16", 1, 2, 3, 100, 66, 64, 64, 3, "-100", "nan", true},
+    {"f16", "f16", 1, 1, 2, 64, 129, 48, 80, 2, "-inf", "inf", false}};
+
+engine_program engine_program_attention(sd_arena *a, int i)
+{
+    engine_program p = {.text = write_attention(a, &form[i]),
+                        .terms = form[i].keys,
+                        .kind = ENGINE_ATTENTION,
+                        .unsigned_from = 3};
+
+    p.slack = strcmp(form[i].of, "f16") ? 0x1p-7 : 0x1p-10;
+    p.name = p.text;
+    return p;
+}

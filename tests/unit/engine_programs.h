@@ -25,5 +25,14 @@ typedef struct {
 } engine_program;
 
 engine_program engine_program_drawn(sd_arena *a, uint64_t seed);
+/* Attention that is one kernel where operands are read by blocks. */
+enum { ENGINE_ATTENTIONS = 8 };
+engine_program engine_program_attention(sd_arena *a, int i);
+
+typedef struct {
+    const char *of, *sum;
+    int m, n, k, x_turned, y_turned;
+} engine_product;
+const char *engine_product_text(sd_arena *a, const engine_product *p);
 
 #endif

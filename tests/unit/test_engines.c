@@ -27,6 +27,7 @@ static const char *engine, *like;
 static uint64_t first_drawn = 1;
 static int direct; /* kernels whose operands are read by 2-D blocks, */
 static int once;   /* and whose image is copied once for all of a window */
+static int attending; /* that are attention */
 static int drawn = 2;
 static char **file; /* programs that run alone */
 static int nfile;
@@ -46,33 +47,7 @@ static void check(sd_status st, const char *what)
 
 /* ---- programs ---- */
 
-typedef struct {
-    const char *of, *sum;
-    int m, n, k, x_turned, y_turned;
-} product;
-
 enum { MOST_ARGS = 8 };
-
-/* What uses the sums reads a row of its own, too, if they are floats. */
-static const char *write_product(sd_arena *a, const product *p)
-{
-    const char *dims[2], *x = p->of, *s = p->sum;
-
-    dims[0] = p->x_turned ? sd_arena_fmt(a, "%d,%d", p->k, p->m)
-                          : sd_arena_fmt(a, "%d,%d", p->m, p->k);
-    dims[1] = p->y_turned ? sd_arena_fmt(a, "%d,%d", p->n, p->k)
-                          : sd_arena_fmt(a, "%d,%d", p->k, p->n);
-    return sd_arena_fmt(a,
-                        "HloModule m\nENTRY e {\n x = %s[%s] parameter(0)\n"
-                        " y = %s[%s] parameter(1)\n b = %s[%d] parameter(2)\n"
-                        " d = %s[%d,%d] dot(x, y), lhs_contracting_dims={%d}, "
-                        "rhs_contracting_dims={%d}\n"
-                        " w = %s[%d,%d] broadcast(b), dimensions={1}\n"
-                        " ROOT r = %s[%d,%d] add(d, w)\n}\n",
-                        x, dims[0], x, dims[1], s, p->n, s, p->m, p->n,
-                        !p->x_turned, p->y_turned, s, p->m, p->n, s, p->m,
-                        p->n);
-}
 
 /* A complex number is two. */
 static int64_t numbers(const hlo_value *v)
@@ -207,8 +182,11 @@ static thunk_program *compile(sd_arena *a, const engine_program *of, world *w,
     }
     check(plan_make(a, m, dev, &opt, &p), text);
     for (int i = 0; i < p->nkernel; i++)
-        if (p->kernel[i]->blocks &&
-            plan_engine_table[p->kernel[i]->blocks->engine].m) {
+        if (p->kernel[i]->attend) {
+            *found = true;
+            attending++;
+        } else if (p->kernel[i]->blocks &&
+                   plan_engine_table[p->kernel[i]->blocks->engine].m) {
             *found = true;
             direct += p->kernel[i]->blocks->direct;
             once += p->kernel[i]->blocks->window;
@@ -274,7 +252,8 @@ static int compare(const engine_program *p, const hlo_value *got,
                             : ((double)(p->terms + 1) * 0x1p-23 + p->slack) *
                                   at(sizes, i & whole);
 
-        if (at(got, i) == at(want, i) || /* both may be infinite */
+        if (at(got, i) == at(want, i) || /* both may be infinite, or none */
+            (isnan(at(got, i)) && isnan(at(want, i))) ||
             fabs(at(got, i) - at(want, i)) <= most || bad++)
             continue;
         print_message("%s %s: element %" PRId64 " is %.9g, not %.9g\n", like,
@@ -311,10 +290,11 @@ static int one_program(sd_arena *a, world *w, const engine_program *p,
     return bad == 0;
 }
 
-static int one_product(world *w, const product *p, bool large, bool copied)
+static int one_product(world *w, const engine_product *p, bool large,
+                       bool copied)
 {
     sd_arena *a = sd_arena_create();
-    engine_program of = {.text = write_product(a, p),
+    engine_program of = {.text = engine_product_text(a, p),
                          .terms = p->k,
                          .large = large,
                          .copied = copied};
@@ -340,8 +320,8 @@ static void test_products(void **state)
 
     for (size_t t = 0; t < SD_COUNTOF(type); t++)
         for (size_t f = 0; f < SD_COUNTOF(form); f++) {
-            product p = {type[t][0], type[t][1], form[f][0], form[f][1],
-                         form[f][2], form[f][3], form[f][4]};
+            engine_product p = {type[t][0], type[t][1], form[f][0], form[f][1],
+                                form[f][2], form[f][3], form[f][4]};
 
             bad += one_product(*state, &p, t == 0 && f > 1 && f < 4,
                                t % 2 == f % 2);
@@ -442,6 +422,25 @@ static void test_windows(void **state)
     assert_int_equal(direct > 0, strstr(like, "pvc") != NULL);
 }
 
+static void test_attention(void **state)
+{
+    int bad = 0;
+
+    if (!strstr(like, "pvc"))
+        skip(); /* no such kernel */
+    for (int i = 0; i < ENGINE_ATTENTIONS; i++) {
+        sd_arena *a = sd_arena_create();
+        engine_program p = engine_program_attention(a, i);
+        int before = attending;
+        bool found;
+
+        bad += one_program(a, *state, &p, &found) != 1;
+        assert_int_equal(attending, before + 1);
+        sd_arena_destroy(a);
+    }
+    assert_int_equal(bad, 0);
+}
+
 /* ---- drawn programs ---- */
 
 static int one_drawn(world *w, uint64_t seed, engine_kind *kind)
@@ -469,9 +468,10 @@ static void test_drawn(void **state)
     }
     print_message("%d right (%d products, %d convolutions, %d of attention), "
                   "%d wrong, %d without an engine; %d kernels read blocks, %d "
-                  "have an image whole\n",
+                  "have an image whole, %d are attention\n",
                   count[2], of[ENGINE_PRODUCT], of[ENGINE_CONVOLUTION],
-                  of[ENGINE_ATTENTION], count[1], count[0], direct, once);
+                  of[ENGINE_ATTENTION], count[1], count[0], direct, once,
+                  attending);
     assert_int_equal(count[1], 0);
     assert_true(count[2] > drawn / 2);
 }
@@ -558,6 +558,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_products, &w),
         cmocka_unit_test_prestate(test_windows, &w),
+        cmocka_unit_test_prestate(test_attention, &w),
         cmocka_unit_test_prestate(test_drawn, &w)};
     const struct CMUnitTest alone[] = {
         cmocka_unit_test_prestate(test_drawn, &w)};

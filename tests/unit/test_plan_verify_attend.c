@@ -95,7 +95,9 @@ static void broken_attention_is_refused(void **state)
         const char *why;
         void (*break_it)(plan *p);
     } broken[] = {
-        {"attention by no wide engine of the device", by_mma},
+        {"attention by an engine that the device has not, or that is not for "
+         "it",
+         by_mma},
         {"attention's rows or arrays are miscounted", a_tile_too_many},
         {"attention's rows or arrays are miscounted", few_rows},
         {"attention's operands are not the engine's, or lie badly", q_of_f16},
@@ -111,6 +113,29 @@ static void broken_attention_is_refused(void **state)
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(broken); i++)
         want_broken(attended, "cuda:sm_90", broken[i].break_it, broken[i].why);
+}
+
+static void rows_of_half_a_line(plan *p)
+{
+    p->kernel[0]->attend->of.extent[HLO_ATTEND_D] = HLO_ATTEND_LEAST_READ / 2;
+}
+
+static void wide_sub_groups(plan *p)
+{
+    p->kernel[0]->subgroup = 32;
+}
+
+static void broken_reading_is_refused(void **state)
+{
+    (void)state;
+    want_broken(attended, "cl:pvc", half_a_group,
+                "attention's blocks fit no group");
+    want_broken(attended, "cl:pvc", keys_of_24,
+                "attention's blocks fit no group");
+    want_broken(attended, "cl:pvc", rows_of_half_a_line,
+                "attention's blocks fit no group");
+    want_broken(attended, "cl:pvc", wide_sub_groups,
+                "attention's blocks fit no group");
 }
 
 static void two_pairs(plan *p)
@@ -158,6 +183,7 @@ static void broken_gradients_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(broken_reading_is_refused),
         cmocka_unit_test(broken_gradients_are_refused),
         cmocka_unit_test(broken_attention_is_refused),
     };

@@ -384,7 +384,7 @@ bool plan_expr_run(const plan_expr *e, int axis, int64_t n, int64_t *stride,
                    int64_t *multiple);
 /* Of elements that neighbours along an axis read: from the first of these the
  * vector of n, a power of two, begins at `first`, and each has its lane. */
-enum { PLAN_LANES = 16 };
+enum { PLAN_LANES = 64 };
 typedef struct { int64_t first, n; int lane[PLAN_LANES]; } plan_ordered;
 /* Do w neighbours, of which the first is a multiple of `multiple`, read one
  * vector of at most w elements, each time in the same order? */

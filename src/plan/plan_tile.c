@@ -157,6 +157,7 @@ enum {
     WHOLE_ROWS = 8, /* rows, if there are no more of them */
     MOST_UNROLLED_NODES = 40,
     MOST_ROW_NODES = 64, /* of a loop along LANE */
+    WIDE = 16, /* words of a register */
     UNCACHED = 32 /* times a unit's second level of cache: beyond the third */
 };
 
@@ -285,7 +286,7 @@ void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev)
         a = axis_beside_scan(k, lane, dev);
     if (a < 0 || has_few_points(k, dev))
         return;
-    all = dev->lanes == PLAN_LANES && k->axis[a].extent <= WHOLE_ROWS;
+    all = dev->lanes >= WIDE && k->axis[a].extent <= WHOLE_ROWS;
     k->axis[a].place = PLAN_UNROLL;
     plan_cut_axis(&k->axis[a], all ? WHOLE_ROWS : REGISTER_ROWS);
 }

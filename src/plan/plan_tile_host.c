@@ -49,8 +49,9 @@ static void tile_points(plan_kernel *k, int lane, const device_desc *dev)
     cut_points(k, lane, SD_MAX(want, 1), 4 * (int64_t)dev->lanes);
 }
 
-/* Is all that a loop does about bytes?  Twice as many of them as of words are
- * half a register yet. */
+enum { BYTES_SHUFFLED = 16 }; /* at once, by one instruction */
+
+/* Is all that a loop does about bytes? */
 static bool is_of_bytes(const plan_kernel *k)
 {
     if (k->cls != PLAN_LOOP || k->naxis != k->nouter)
@@ -61,6 +62,28 @@ static bool is_of_bytes(const plan_kernel *k)
             n->nguard || sd_dtype_bytes(n->dtype) != 1 || sd_is_float(n->dtype))
             return false;
     return true;
+}
+
+static bool is_in_order(const plan_kernel *k, int lane)
+{
+    int64_t step;
+
+    plan_for_each_node(n, k)
+        if (n->off && (!plan_expr_stride(n->off, lane, &step) || step < 0 ||
+                       step > 1))
+            return false;
+    return true;
+}
+
+/* Four times as many bytes as words fill a register; where they are shuffled
+ * twice as many, which are half of one, if that is within what is shuffled at
+ * once. */
+static int lanes_of_bytes(const plan_kernel *k, int lane,
+                          const device_desc *dev)
+{
+    return is_in_order(k, lane)
+               ? 4 * dev->lanes
+               : SD_MAX(dev->lanes, SD_MIN(2 * dev->lanes, BYTES_SHUFFLED));
 }
 
 /* ---- scatters on the host ---- */
@@ -437,8 +460,6 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
     int lane;
 
     k->lanes = dev->lanes;
-    if (k->lanes < PLAN_LANES && is_of_bytes(k))
-        k->lanes *= 2;
     if (scatter)
         share_places(k, k->node[scatter->id], dev);
     if (scatter && tile_batches(k, scatter, dev->units))
@@ -447,6 +468,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev)
     if (lane < 0)
         lane = plan_lane_axis(k, dev);
     k->axis[lane].place = PLAN_LANE;
+    if (is_of_bytes(k))
+        k->lanes = lanes_of_bytes(k, lane, dev);
     if (plan_scan_along(k, lane))
         k->lanes = SD_MIN(k->lanes, SCAN_LANES);
     if (k->cls == PLAN_LOOP && k->naxis == k->nouter)

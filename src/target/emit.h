@@ -22,7 +22,7 @@
 #include "plan.h"
 
 /* EMIT_WIDEST: elements of what is only copied, bytes of 64 (copied_at_once). */
-enum { EMIT_MAX_LANES = 16, EMIT_WIDEST = 64, EMIT_WORD = 4, EMIT_AXES = 64,
+enum { EMIT_MAX_LANES = PLAN_LANES, EMIT_WIDEST = 64, EMIT_WORD = 4, EMIT_AXES = 64,
        EMIT_MAX_LEVELS = 70 };
 
 /* One element or a vector of them: complex numbers are two values. */

@@ -114,6 +114,8 @@ static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
 
 /* ---- what places hold at first ---- */
 
+enum { FILLED = 16 }; /* places at once */
+
 static void fill_in_steps(emit *e, const plan_node *n, LLVMValueRef from,
                           LLVMValueRef to, int step)
 {
@@ -131,9 +133,9 @@ void emit_fill(emit *e, const plan_node *n, LLVMValueRef from, LLVMValueRef to)
     LLVMValueRef count = LLVMBuildSub(e->b, to, from, ""), whole;
 
     whole =
-        LLVMBuildAnd(e->b, count, emit_int_like(count, -EMIT_MAX_LANES), "");
+        LLVMBuildAnd(e->b, count, emit_int_like(count, -FILLED), "");
     whole = emit_add(e, from, whole);
-    fill_in_steps(e, n, from, whole, EMIT_MAX_LANES);
+    fill_in_steps(e, n, from, whole, FILLED);
     fill_in_steps(e, n, whole, to, 1);
 }
 

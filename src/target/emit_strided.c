@@ -104,6 +104,8 @@ static LLVMValueRef pick(emit *e, LLVMValueRef const *in, int n,
     return v;
 }
 
+enum { WORDS = 16 }; /* of a register of 512 bits */
+
 static bool is_of(const emit_strands *s, const plan_node *n)
 {
     for (int i = 0; i < s->n; i++)
@@ -118,7 +120,7 @@ static bool is_of(const emit_strands *s, const plan_node *n)
  * registers of 16 bytes with as many shuffles, of a fourth of the width. */
 static bool is_widened(const emit *e, const emit_strands *s)
 {
-    if (e->vector_bits != 512 || e->w != EMIT_MAX_LANES || s->n > 4)
+    if (e->vector_bits != 512 || e->w != WORDS || s->n > 4)
         return false;
     plan_for_each_node(n, e->k) {
         if (is_of(s, n) &&

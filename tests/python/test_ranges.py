@@ -98,3 +98,31 @@ print("same")
 @DEVICES
 def test_channels_of_bytes_are_widened(python, device):
     assert python(CHANNELS, env={"SUNDOG_DEVICE": device}).split("\n")[0] == "same"
+
+
+LETTERS = """
+import numpy as np, jax, jax.numpy as jnp
+r = np.random.default_rng(7)
+def f(np, t, y, m):
+    letter = ((t >= 97) & (t <= 122)) | ((t >= 65) & (t <= 90))
+    return letter & m, np.where(letter & m, t ^ y, t // 10), (t << 3) | (t >> 5), ~m
+for rows, n in [(1, n) for n in (1, 15, 31, 32, 33, 63, 64, 65, 127, 130, 1000)] + [
+        (5, 17), (7, 33), (9, 40), (3, 63), (4, 65), (6, 100), (300, 129), (70, 4)]:
+    t = r.integers(0, 256, (rows, n)).astype(np.uint8)
+    y = r.integers(0, 256, n).astype(np.uint8)
+    m = r.integers(0, 2, (rows, 1)).astype(bool)
+    for got, want in zip(jax.jit(lambda *a: f(jnp, *a))(t, y, m), f(np, t, y, m)):
+        assert np.array_equal(got, want), (rows, n)
+print("same")
+"""
+
+
+@DEVICES
+def test_bytes_of_all_lengths(python, device):
+    assert python(LETTERS, env={"SUNDOG_DEVICE": device}).split("\n")[0] == "same"
+
+
+@pytest.mark.parametrize("program", [QUOTIENTS, CHANNELS, LETTERS])
+def test_bytes_without_avx512(python, program):
+    env = {"SUNDOG_DEVICE": "host", "SUNDOG_CPU_LEVEL": "v3"}
+    assert python(program, env=env).split("\n")[0] == "same"

@@ -12,6 +12,8 @@ enum {
     FEW_POINTS = 1024,  /* of all images */
     MUCH_OF_BYTES = 144, /* products a point, where channels come first */
     FEW_PAIRS = 16,      /* of a channel that is read and one that is made */
+    FEW_PRODUCTS = 27,   /* a result, likewise, */
+    FEW_IN_GROUPS = 18,  /* of channels */
     FEW_MADE = 8,
     FEW_MADE_LAST = 4 /* of one, where channels come last */
 };
@@ -265,6 +267,21 @@ static bool is_matrix_of_few_rows(const device_desc *dev, const libcall_conv *f)
            f->co >= MANY_FEATURES && window == 1 && points <= FEW_POINTS;
 }
 
+/* Images whose channels come first the library puts into an order of its own,
+ * and its results back, which takes long beside few products: one core of a Zen
+ * 4, ms, 4 x 64 x 56 x 56 by 1 x 1 to 64 2.5, our blocks 1.7; by 3 x 3 in 128
+ * groups 1.0, our loops 0.5. */
+static bool is_moved_for_little(const device_desc *dev, const libcall_conv *f)
+{
+    bool last = f->in_step[1] == 1 && f->out_step[1] == 1;
+    int64_t window = 1, few = f->groups == 1 ? FEW_PRODUCTS : FEW_IN_GROUPS;
+
+    for (int i = 0; i < f->nspatial; i++)
+        window *= f->kernel[i];
+    return dev->features & DEVICE_HAS_AVX512 && f->in_type == SD_F32 && !last &&
+           (window == 1 || f->ci / f->groups * window <= few);
+}
+
 /* Bytes have blocks of our own, which are quicker than the library
  * where it has little to multiply: of one channel it fills a quarter of its
  * words, and images whose channels come first it puts in another order, and
@@ -331,7 +348,8 @@ bool plan_library_conv(hlo_inst *in, const device_desc *dev)
     f.kernel_type = in->arg[1]->shape->dtype;
     f.out_type = in->shape->dtype;
     if (work_of(&f) < LEAST_WORK || is_long_row(&f) || !has_type(dev, &f) ||
-        is_padded_far(dev, &f) || is_for_blocks(&f) || is_of_few_channels(&f) ||
+        is_padded_far(dev, &f) || is_moved_for_little(dev, &f) ||
+        is_for_blocks(&f) || is_of_few_channels(&f) ||
         (is_matrix_of_few_rows(dev, &f) && !plan_is_of_bytes(in->arg[0])))
         return false;
     if (turn)

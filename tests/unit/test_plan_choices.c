@@ -242,8 +242,8 @@ static void windows_of_one_point_and_few_rows_are_ours(void **state)
     }
 }
 
-/* oneDNN convolves bytes where its sums are exact, but what it would rather put
- * in order than multiply; and floats of more than a few channels. */
+/* oneDNN convolves bytes where its sums are exact, and floats of more than a
+ * few channels, but what it would rather put in order than multiply. */
 static void convolutions_go_where_they_are_fast(void **state)
 {
     static const struct {
@@ -262,7 +262,11 @@ static void convolutions_go_where_they_are_fast(void **state)
         {"f32", "f32", "2,9,9,2", "3,3,2,2", "2,7,7,2", LAST, 3, true},
         {"f32", "f32", "2,4,9,9", "4,4,3,3", "2,4,7,7", FIRST, 3, false},
         {"bf16", "bf16", "2,16,9,9", "1,16,3,3", "2,1,7,7", FIRST, 3, false},
-        {"f32", "f32", "2,1,9,9", "9,1,3,3", "2,9,7,7", FIRST, 3, true},
+        {"f32", "f32", "2,1,9,9", "9,1,3,3", "2,9,7,7", FIRST, 3, false},
+        {"f32", "f32", "2,1,9,9", "9,1,5,5", "2,9,5,5", FIRST, 5, false},
+        {"f32", "f32", "2,1,19,19", "9,1,7,7", "2,9,13,13", FIRST, 7, true},
+        {"f32", "f32", "2,64,9,9", "8,64,1,1", "2,8,9,9", FIRST, 1, false},
+        {"bf16", "bf16", "2,64,9,9", "8,64,1,1", "2,8,9,9", FIRST, 1, true},
         {"f32", "f32", "2,4,9,9", "5,4,3,3", "2,5,7,7", FIRST, 3, true}};
 
     (void)state;

@@ -9,6 +9,11 @@
  *     operand that is in part the same for all of them, becomes one reduce a
  *     column.  These have one space, and share a kernel.
  *
+ * A third is for reduces of several operands of which one stacks a few arrays
+ * (jnp.select and piecewise ask where the first of some conditions holds): it
+ * becomes its combiner, applied to these arrays and to their numbers.  As a
+ * loop over the stack it would choose an array for each element anew.
+ *
  * Decided from the shapes alone, so the order of a sum is the same on every
  * device.  Needs: one dimension a reduce. */
 #include "passes_priv.h"
@@ -112,6 +117,71 @@ static hlo_inst *as_operations(hlo_inst *in)
     return combine(in, pass_spread(pass_at(in), in->arg[1], in->shape), y);
 }
 
+/* Is each position along d of x an array of its own, or a number? */
+static bool is_stack(const hlo_inst *x, int64_t d)
+{
+    return x->op == HLO_CONCATENATE && x->dims.at[0] == d &&
+           x->narg == x->shape->dim[d];
+}
+
+static bool is_count(const hlo_inst *x, int64_t d)
+{
+    return x->op == HLO_IOTA && x->dims.at[0] == d;
+}
+
+/* A stack of several operands, and what counts its arrays. */
+static bool takes_stacks(const hlo_inst *in)
+{
+    int n = in->narg / 2, stacks = 0;
+
+    if (n < 2 || in->dims.n != 1 ||
+        in->arg[0]->shape->dim[in->dims.at[0]] > SHORT ||
+        !pass_can_vectorize(in->comp[0]))
+        return false;
+    for (int i = 0; i < n; i++) {
+        bool stack = is_stack(in->arg[i], in->dims.at[0]);
+
+        if (!stack && !is_count(in->arg[i], in->dims.at[0]))
+            return false;
+        stacks += stack;
+    }
+    return stacks > 0;
+}
+
+/* What `in` has of each operand at position k. */
+static void take_all(hlo_inst *in, int64_t k, hlo_inst **y)
+{
+    hlo_at p = pass_at(in);
+    int64_t d = in->dims.at[0];
+
+    for (int i = 0; i < in->narg / 2; i++) {
+        hlo_inst *x = in->arg[i];
+        const sd_shape *s = in->shape->elem[i];
+
+        y[i] = is_stack(x, d) ? pass_reshape(p, x->arg[k], s->rank, s->dim)
+                              : pass_fill_s64(p, s, s->dtype, k);
+    }
+}
+
+static hlo_inst *stacks_as_operations(hlo_inst *in)
+{
+    hlo_at p = pass_at(in);
+    int n = in->narg / 2;
+    hlo_inst **x = sd_arena_array(p.c->module->arena, hlo_inst *, in->narg);
+    hlo_inst *all;
+
+    take_all(in, 0, x);
+    for (int64_t k = 1; k < in->arg[0]->shape->dim[in->dims.at[0]]; k++) {
+        take_all(in, k, x + n);
+        all = pass_vectorize(p, in->comp[0], x, in->shape->elem[0]);
+        memcpy(x, all->arg, (size_t)n * sizeof(*x));
+    }
+    memcpy(x + n, x, (size_t)n * sizeof(*x));
+    for (int i = 0; i < n; i++)
+        x[i] = pass_spread(p, in->arg[n + i], in->shape->elem[i]);
+    return pass_vectorize(p, in->comp[0], x, in->shape->elem[0]);
+}
+
 /* What an operand with columns is made of. */
 typedef struct {
     int64_t extent; /* the extent of its last dimension */
@@ -180,5 +250,7 @@ hlo_inst *hlo_split_columns(hlo_inst *in)
                        !is_better_kept(in->arg[0], &made_of)
                    ? as_operations(in)
                    : NULL;
+    if (takes_stacks(in))
+        return stacks_as_operations(in);
     return has_columns(in) ? column_by_column(in) : NULL;
 }

@@ -21,7 +21,10 @@
 #include "emit_attend.h"
 #include "emit_message.h"
 
-enum { HALF = PLAN_SQUARE / HALVES };
+enum {
+    HALF = PLAN_SQUARE / HALVES,
+    TOGETHER = 4 /* blocks of k or v that are on their way at a time */
+};
 
 /* How messages read an operand. */
 typedef struct {
@@ -36,6 +39,10 @@ typedef struct {
     LLVMValueRef mate; /* the item's number in its sub-group */
     int keys, turns, columns; /* of a block, of d, of e, in squares */
     reading in[3];
+    LLVMValueRef of_q; /* variable: what is told of q's next part.  As numbers
+                          that are the same in each block the compiler would
+                          keep all of them in registers */
+    LLVMValueRef back; /* from q's last part to its first */
     emit_own_sum *sum; /* halves of columns of the result; and behind these */
     emit_own_sum *part; /* halves of the rows' sums of what the item has */
     LLVMValueRef most; /* variable: the largest score of the item's row */
@@ -122,6 +129,18 @@ static LLVMValueRef moved(reader *d, LLVMValueRef told, LLVMValueRef by)
     return LLVMBuildAdd(d->t.e->b, told, by, "");
 }
 
+static void find_q(reader *d)
+{
+    emit *e = d->t.e;
+    int unit = e->abi->block_unit(d->in[OF_Q].what);
+
+    d->of_q = emit_alloca(e, e->i32);
+    LLVMBuildStore(e->b, d->in[OF_Q].told, d->of_q);
+    d->back =
+        put_number(d, MESSAGE_COLUMN,
+                   -d->turns * PLAN_SQUARE * (int)sizeof(uint16_t) / unit);
+}
+
 static LLVMValueRef read_block(reader *d, int array, LLVMValueRef told)
 {
     emit *e = d->t.e;
@@ -151,27 +170,27 @@ static void read_q(reader *d, LLVMValueRef told, LLVMValueRef *q)
 static void multiply_keys(reader *d, LLVMValueRef block, LLVMValueRef *s)
 {
     emit *e = d->t.e;
-    LLVMValueRef of_q = d->in[OF_Q].told, part,
+    LLVMValueRef of_q = LLVMBuildLoad2(e->b, e->i32, d->of_q, ""), part,
                  row = told_of_block(d, OF_K, block);
 
     for (int i = 0; i < HALVES * d->keys; i++)
         s[i] = LLVMConstNull(rows_type(e));
     for (int turn = 0; turn < d->turns; turn++) {
-        LLVMValueRef q[HALVES];
+        LLVMValueRef q[HALVES], y[TOGETHER];
 
         read_q(d, of_q, q);
         part = row;
         for (int i = 0; i < d->keys; i++) {
-            LLVMValueRef y = read_block(d, OF_K, part);
-
-            for (int h = 0; h < HALVES; h++)
-                s[HALVES * i + h] =
-                    e->abi->attend->product(e, q[h], y, s[HALVES * i + h]);
+            y[i] = read_block(d, OF_K, part);
             part = moved(d, part, d->in[OF_K].down);
         }
+        for (int i = 0; i < HALVES * d->keys; i++)
+            s[i] =
+                e->abi->attend->product(e, q[i % HALVES], y[i / HALVES], s[i]);
         row = moved(d, row, d->in[OF_K].along);
         of_q = moved(d, of_q, d->in[OF_Q].along);
     }
+    LLVMBuildStore(e->b, moved(d, of_q, d->back), d->of_q);
 }
 
 /* Products become scores, of each row those of the item's keys; returns the
@@ -201,7 +220,8 @@ static LLVMValueRef mask_scores(reader *d, LLVMValueRef block,
 }
 
 /* Scores of half h become exponentials of what they are less than their row's
- * largest, which the row's item has in `from`; sums shrink by `by`. */
+ * largest, which the row's item has in `from`; the rows' sums shrink by `by`.
+ */
 static void take_half(reader *d, LLVMValueRef *score, int h, LLVMValueRef from,
                       LLVMValueRef by)
 {
@@ -219,8 +239,22 @@ static void take_half(reader *d, LLVMValueRef *score, int h, LLVMValueRef from,
         sums = LLVMBuildInsertElement(e->b, sums, sum, at_index(e, r), "");
     }
     e->abi->attend->sum_fold(e, &d->part[h], sums, by, h * HALF);
-    for (int i = h; i < HALVES * d->columns; i += HALVES)
-        e->abi->attend->sum_scale(e, &d->sum[i], by, h * HALF);
+}
+
+/* The further on a block is, the more seldom it has a row's largest score: most
+ * sums stay as they are, and to ask is less than to multiply by 1.  Asked
+ * before the exponentials, behind which messages that bring v can then wait. */
+static void shrink_sums(reader *d, LLVMValueRef by)
+{
+    emit *e = d->t.e;
+    const emit_attend_abi *abi = e->abi->attend;
+    LLVMBasicBlockRef no =
+        emit_when(e, abi->any(e, LLVMBuildFCmp(e->b, LLVMRealUNE, by,
+                                               attend_f32(e, 1), "")));
+
+    for (int i = 0; i < HALVES * d->columns; i++)
+        abi->sum_scale(e, &d->sum[i], by, i % HALVES * HALF);
+    emit_when_end(e, no);
 }
 
 /* As in emit_attend.c, of a row an item. */
@@ -235,6 +269,7 @@ static void take_scores(reader *d, LLVMValueRef most, LLVMValueRef *score)
         e, LLVMBuildFCmp(e->b, LLVMRealOEQ, most, attend_f32(e, -INFINITY), ""),
         attend_f32(e, 0), most);
     by = attend_exp(e, before, from);
+    shrink_sums(d, by);
     for (int h = 0; h < HALVES; h++)
         take_half(d, score, h, from, by);
 }
@@ -252,25 +287,36 @@ static LLVMValueRef weights_of(reader *d, const LLVMValueRef *score, int i,
     return e->abi->attend->narrow(e, v);
 }
 
+/* The same of some columns from c on; returns what is told of the next. */
+static LLVMValueRef multiply_columns(reader *d, int c, LLVMValueRef told,
+                                     const LLVMValueRef *w)
+{
+    emit *e = d->t.e;
+    int n = SD_MIN(d->columns - c, TOGETHER);
+    LLVMValueRef y[TOGETHER];
+
+    for (int i = 0; i < n; i++) {
+        y[i] = read_block(d, OF_V, told);
+        told = moved(d, told, d->in[OF_V].along);
+    }
+    for (int i = 0; i < HALVES * n; i++)
+        e->abi->attend->sum_product(e, &d->sum[HALVES * c + i], w[i % HALVES],
+                                    y[i / HALVES]);
+    return told;
+}
+
 /* Adds the product of the block's weights and its v. */
 static void multiply_values(reader *d, LLVMValueRef block,
                             const LLVMValueRef *score)
 {
-    emit *e = d->t.e;
     LLVMValueRef row = told_of_block(d, OF_V, block), part, w[HALVES];
 
     for (int i = 0; i < d->keys; i++) {
         part = row;
         for (int h = 0; h < HALVES; h++)
             w[h] = weights_of(d, score, i, h);
-        for (int c = 0; c < d->columns; c++) {
-            LLVMValueRef y = read_block(d, OF_V, part);
-
-            for (int h = 0; h < HALVES; h++)
-                e->abi->attend->sum_product(e, &d->sum[HALVES * c + h], w[h],
-                                            y);
-            part = moved(d, part, d->in[OF_V].along);
-        }
+        for (int c = 0; c < d->columns; c += TOGETHER)
+            part = multiply_columns(d, c, part, w);
         row = moved(d, row, d->in[OF_V].down);
     }
 }
@@ -411,6 +457,7 @@ static void begin(reader *d)
     int n;
 
     d->keys = d->t.a->keys / PLAN_SQUARE;
+    assert(d->keys <= TOGETHER);
     d->turns = (int)(extent[HLO_ATTEND_D] + PLAN_SQUARE - 1) / PLAN_SQUARE;
     d->columns = (int)(extent[HLO_ATTEND_E] + PLAN_SQUARE - 1) / PLAN_SQUARE;
     n = HALVES * (d->columns + 1);
@@ -450,6 +497,7 @@ void emit_attend_read(emit *e)
     find_reading(&d, OF_Q, HLO_ATTEND_Q, HLO_ATTEND_D, EMIT_BLOCK_ROWS);
     find_reading(&d, OF_K, HLO_ATTEND_K, HLO_ATTEND_D, EMIT_BLOCK_TURNED);
     find_reading(&d, OF_V, HLO_ATTEND_K, HLO_ATTEND_E, EMIT_BLOCK_PAIRS);
+    find_q(&d);
     attend_run_all(&d.t, run_blocks, is_near);
     write_all(&d);
     emit_when_end(e, no);

@@ -48,7 +48,9 @@ typedef struct {
 } plan_axis;
 enum {
     PLAN_AXIS_COPIES = 64,  /* an axis has no more copies than that */
-    PLAN_MOST_COPIES = 2000 /* nor does a pass make more nodes again for them */
+    PLAN_MOST_COPIES = 2000, /* nor does a pass make more nodes again for them */
+    PLAN_WIDE_ROWS = 16 /* nodes along LANE, of all rows that are taken at once,
+                           whose sums 32 registers hold */
 };
 
 static inline int64_t plan_axis_tiles(const plan_axis *x)

@@ -126,15 +126,16 @@ static int weight(const passes *c, const plan_pass *p)
  * take eight, for which it has too few registers. */
 enum { COPIED = 10, COPIED_ROUNDING = 48 };
 
-static int most_copied(const passes *c, const plan_pass *p)
+static int most_copied(const passes *c, const plan_pass *p, int rows)
 {
     const plan_kernel *k = c->k;
+    int most = rows > 1 && k->lanes == 16 ? PLAN_WIDE_ROWS : COPIED;
 
     for (int i = 0; k->lanes == 16 && i < k->nnode; i++)
         if (p->needs[i] && plan_is_rounding(k->node[i]) &&
             (k->node[i]->varies & ~c->nest))
             return COPIED_ROUNDING;
-    return COPIED;
+    return most;
 }
 
 /* Rows that are read AHEAD turns of eight later, or AHEAD_ROWS rows where rows
@@ -161,7 +162,7 @@ static void choose_lanes(const passes *c, plan_pass *p)
     for (int i = 0; i < k->nnest; i++) /* that stand side by side */
         rows *= k->nest[i] == c->lane ? 1 : k->axis[k->nest[i]].copies;
     if (on_lane && p->lanes == 64) {
-        bool rotate = c->host && body * rows > most_copied(c, p);
+        bool rotate = c->host && body * rows > most_copied(c, p, rows);
 
         p->how = rotate ? PLAN_LANES_ROTATE : PLAN_LANES_VECTOR;
         p->vectors = rotate ? 1 : most;

@@ -7,8 +7,7 @@
 
 enum {
     LEAST_GROUP = 16, /* a GPU's group has so many items at least */
-    FEW_ITEMS = 2,    /* of a call, for each unit of a GPU */
-    UNIT_ITEMS = 64   /* that a unit has before one does several rows */
+    FEW_ITEMS = 2     /* of a call, for each unit of a GPU */
 };
 
 /* ---- the LANE axis ---- */
@@ -150,145 +149,12 @@ int64_t plan_round_up(int64_t n, int64_t to)
     return (n + to - 1) / to * to;
 }
 
-/* ---- register tiles ---- */
-
-enum {
-    REGISTER_ROWS = 4,
-    WHOLE_ROWS = 8, /* rows, if there are no more of them */
-    MOST_UNROLLED_NODES = 40,
-    MOST_ROW_NODES = 64, /* of a loop along LANE */
-    WIDE = 16, /* words of a register */
-    UNCACHED = 32 /* times a unit's second level of cache: beyond the third */
-};
-
-/* Can copies of an outer axis share the loops of this kernel?  With LANE
- * outside of them all sums are in order; along LANE there are 64 lanes of each,
- * in one loop, so that nothing is kept for another. */
-static bool can_unroll(const plan_kernel *k, int lane)
-{
-    int loops = 0, lanes = k->axis[lane].outer ? 1 : 64;
-
-    plan_for_each_node(n, k)
-        if (n->kind == PN_SCATTER || n->kind == PN_SCAN ||
-            (n->kind == PN_REDUCE && n->order.lanes != lanes) ||
-            (n->kind == PN_CONTRACT && lanes > 1))
-            return false;
-    for (int i = 0; i < k->nstage; i++)
-        loops += k->stage[i].axes != 0;
-    return lanes == 1 ? loops && k->nnode <= MOST_UNROLLED_NODES
-                      : loops == 1 && k->nnode <= MOST_ROW_NODES;
-}
-
-/* Along LANE what lies side by side is one instruction to read, once more or
- * not; the columns of points are shuffles. */
-static bool is_worth_reuse(const plan_kernel *k, const plan_node *load,
-                           int lane)
-{
-    int64_t s;
-
-    return load->varies >> lane & 1 &&
-           (k->axis[lane].outer || !plan_expr_stride(load->off, lane, &s) ||
-            s != 1);
-}
-
-/* An outer axis on which some load of the inner loops does not vary that varies
- * on LANE, or -1.  A few positions of that axis at once read such a load once.
- * Contractions have one: the rows of x, while y is read. */
-static int reuse_axis(const plan_kernel *k, int lane)
-{
-    uint64_t inner = 0;
-    int best = -1;
-
-    for (int i = 0; i < k->nstage; i++)
-        inner |= k->stage[i].axes;
-    if (!can_unroll(k, lane))
-        return -1;
-    for (int a = 0; a < k->nouter; a++) {
-        bool reused = false, varied = false;
-
-        if (a == lane || k->axis[a].extent < REGISTER_ROWS)
-            continue;
-        plan_for_each_node(n, k) {
-            if (n->kind != PN_LOAD)
-                continue;
-            if (n->varies & inner)
-                reused |= is_worth_reuse(k, n, lane) && !(n->varies >> a & 1);
-            varied |= n->varies >> a & 1 &&
-                      (n->varies & inner || !k->axis[lane].outer);
-        }
-        if (reused && varied)
-            best = a;
-    }
-    return best;
-}
-
-/* The last outer axis of sums along LANE whose operands no cache holds, or -1:
- * a core reads several rows at once faster than one after the other, since
- * it begins anew to look ahead at each page (sums of 4,096 x 4,096 f32 take 3.1
- * ms so and 2.6 with four, on Zen 3; of 1,024 x 2,048, which the third level of
- * cache holds, 0.16 and 0.20). */
-static int stream_axis(const plan_kernel *k, int lane, const device_desc *dev)
-{
-    int a = k->nouter - 1;
-
-    return dev->kind == DEVICE_HOST && !k->axis[lane].outer && a >= 0 &&
-                   k->axis[a].extent >= REGISTER_ROWS &&
-                   k->bytes >= UNCACHED * (double)dev->cache_bytes &&
-                   can_unroll(k, lane)
-               ? a
-               : -1;
-}
-
 const plan_node *plan_scan_along(const plan_kernel *k, int lane)
 {
     plan_for_each_node(n, k)
         if (n->kind == PN_SCAN && n->over == 1ull << lane)
             return n;
     return NULL;
-}
-
-/* The last outer axis beside a scan of floats along LANE, or -1: each number of
- * a running sum waits for the one before it, but not for those of other lines.
- * Integers wait no longer than their elements take to come and go. */
-static int axis_beside_scan(const plan_kernel *k, int lane,
-                            const device_desc *dev)
-{
-    const plan_node *scan = plan_scan_along(k, lane);
-    int a = k->nouter - 1;
-
-    return dev->kind == DEVICE_HOST && scan &&
-                   sd_dtype_kind(scan->dtype) == SD_K_FLOAT && a >= 0 &&
-                   k->axis[a].extent >= REGISTER_ROWS &&
-                   k->nnode <= MOST_UNROLLED_NODES
-               ? a
-               : -1;
-}
-
-/* Would a GPU's units lack items if each had several rows? */
-static bool has_few_points(const plan_kernel *k, const device_desc *dev)
-{
-    return dev->access && plan_points(k, (1ull << k->nouter) - 1) <
-                              (double)REGISTER_ROWS * UNIT_ITEMS * dev->units;
-}
-
-/* Rows share what they read of the inner loops, and a sum need not wait for
- * itself while others are added to.  Where there are 32 registers all rows are
- * taken at once if there are no more than eight: of a product of 8 x 8 each sum
- * is in one.  16 are too few (6 x 9 x 20: 0.047 ms by four, 0.051 by six). */
-void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev)
-{
-    int a = reuse_axis(k, lane);
-    bool all;
-
-    if (a < 0)
-        a = stream_axis(k, lane, dev);
-    if (a < 0)
-        a = axis_beside_scan(k, lane, dev);
-    if (a < 0 || has_few_points(k, dev))
-        return;
-    all = dev->lanes >= WIDE && k->axis[a].extent <= WHOLE_ROWS;
-    k->axis[a].place = PLAN_UNROLL;
-    plan_cut_axis(&k->axis[a], all ? WHOLE_ROWS : REGISTER_ROWS);
 }
 
 static void count_tiles(plan_kernel *k)

@@ -399,7 +399,9 @@ static void plans_read_as_before(void **state)
                {"sines", 0, 1},
                {"kept_narrow", 0, 1},
                {"columns_apart", 0, 1},
-               {"attend", 1, 3}};
+               {"attend", 1, 3},
+               {"product_vector", 0, 1},
+               {"large/product_pages", 0, 1}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};
     static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};

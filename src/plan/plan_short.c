@@ -16,7 +16,7 @@
 
 enum {
     MOST_SHORT = 4,    /* positions that become nodes; */
-    MOST_MOVED = 8,    /* where all is only put in another order */
+    MOST_MOVED = 8,    /* where all is only put in another order, or joined */
     LEAST_BESIDE = 16, /* of the axis that LANE is then */
     MOST_NODES = 256,  /* of the kernel that comes out */
     GATHERED_BYTES = 4, /* the least that an instruction gathers */
@@ -132,8 +132,7 @@ static bool has_short(const plan_kernel *k)
     return k->cls == PLAN_LOOP && k->naxis == k->nouter && k->naxis > 1 &&
            k->nstage == 1 && k->axis[axis].extent > 1 &&
            k->axis[axis - 1].extent >= LEAST_BESIDE &&
-           (k->axis[axis].extent <= MOST_SHORT ||
-            (k->axis[axis].extent <= MOST_MOVED && only_moves(k, axis)));
+           k->axis[axis].extent <= MOST_MOVED;
 }
 
 /* ---- joined ---- */
@@ -177,12 +176,17 @@ static bool is_joined(plan_kernel *k, plan_px *px, const plan_node *n,
            plan_expr_ordered(x.off, axis - 1, k->axis[axis].extent, lanes, &s);
 }
 
-static bool can_join(plan_kernel *k, plan_px *px, int lanes)
+/* Rows of five and more only where they leave half of a register empty. */
+static bool can_join(plan_kernel *k, plan_px *px, const device_desc *dev)
 {
-    if (lanes % k->axis[k->naxis - 1].extent)
+    int axis = k->naxis - 1;
+    int64_t row = k->axis[axis].extent;
+
+    if (dev->lanes % row || dev->lanes == row)
         return false;
     plan_for_each_node(n, k)
-        if (!is_joined(k, px, n, lanes))
+        if (!is_joined(k, px, n, dev->lanes) ||
+            (row > MOST_SHORT && is_vector(k, n, axis, dev)))
             return false;
     return true;
 }
@@ -209,7 +213,8 @@ static bool has_strands(const plan_kernel *k, const device_desc *dev)
 {
     int axis = k->naxis - 1;
 
-    if (k->axis[axis].extent * k->nnode > MOST_NODES)
+    if (k->axis[axis].extent * k->nnode > MOST_NODES ||
+        (k->axis[axis].extent > MOST_SHORT && !only_moves(k, axis)))
         return false;
     plan_for_each_node(n, k)
         if (!is_plain(n, axis) || is_vector(k, n, axis, dev) ||
@@ -337,7 +342,7 @@ void plan_part_short(plan_kernel *k, const device_desc *dev)
     if (part_apart(k) || !has_short(k))
         return;
     px = plan_px_create(k->arena);
-    if (can_join(k, px, dev->lanes))
+    if (can_join(k, px, dev))
         join(k, px);
     else if (has_strands(k, dev))
         part(k, px, k->naxis - 1);

@@ -386,6 +386,7 @@ static void plans_read_as_before(void **state)
                {"woven_three", 0, 1},
                {"channels", 0, 1},
                {"channels_four", 0, 1},
+               {"rows_of_eight", 0, 1},
                {"short_rows", 0, 1},
                {"sliding_rows", 0, 1},
                {"argmax_rows", 0, 1},

@@ -19,6 +19,12 @@ bool sd_cpu_has_vnni(void)
     return __builtin_cpu_supports("avx512vnni");
 }
 
+bool sd_cpu_has_bf16(void)
+{
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512bf16");
+}
+
 /* Linux saves 8 KB of tiles for a thread that uses them only once the process
  * has asked for it: for all its threads, those that are there and those to
  * come. It refuses where one of them has a signal stack that is too short for

@@ -132,12 +132,13 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
 
         if (e->needs & ~dev->features || !x || !y ||
             sd_dtype_table[c->dtype].bits != 32 ||
-            (e->tiles && (!plan_asks_for(c, e->part) || !fills_tiles(k, b, e))))
+            (e->sum && (e->sum != c->dtype || !plan_asks_for(c, e->part))) ||
+            (e->tiles && !fills_tiles(k, b, e)))
             continue;
         b->engine = (plan_engine)i;
         b->x = x;
         b->y = y;
-        b->part = e->tiles ? e->part : e->bits == 8 ? SD_S8 : SD_S16;
+        b->part = e->sum ? e->part : e->bits == 8 ? SD_S8 : SD_S16;
         b->flip = !e->tiles && b->part == SD_S8 && x->dtype == y->dtype;
         return;
     }

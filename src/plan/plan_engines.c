@@ -12,6 +12,12 @@ const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
                           .part = part_, \
                           .sum = sum_, \
                           .tiles = true},
+#define FLOATS(id, needs_, part_, sum_, k) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, \
+                          .depth = k, \
+                          .bits = 32 / (k), \
+                          .part = part_, \
+                          .sum = sum_},
 #define MATRIX(id, needs_, part_, sum_, m_, n_, k, items_, panels_) \
     [PLAN_ENGINE_##id] = {.needs = needs_, \
                           .depth = k, \
@@ -74,11 +80,16 @@ static bool fits_engine(const plan_node *n, const plan_engine_info *engine)
             (bits == 8 || sd_dtype_kind(n->dtype) == SD_K_SINT));
 }
 
+bool plan_rounds_sums(const plan_engine_info *e)
+{
+    return !e->m && e->sum == SD_F32;
+}
+
 const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n)
 {
     const plan_node *x;
 
-    if (e->tiles && sd_dtype_kind(e->part) == SD_K_FLOAT)
+    if (plan_rounds_sums(e))
         return plan_narrow(n, e->part);
     x = narrow_integer(n);
     return x && fits_engine(x, e) ? x : NULL;

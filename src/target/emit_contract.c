@@ -468,7 +468,8 @@ static void weave_x(block *t)
                     .k = b->x_k};
     bool along = b->node->over >> b->x_along & 1;
 
-    if (has_tiles(t)) /* y's zeros make none of what is no number */
+    if (has_tiles(t) || sd_dtype_kind(b->part) == SD_K_FLOAT)
+        /* y's zeros make none of what is no number */
         pad_words(t, along ? w.to : w.from, t->rows, along, b->x_row);
     if (along)
         return;

@@ -45,9 +45,16 @@ static LLVMValueRef add_pairs(emit *e, LLVMValueRef acc, LLVMValueRef x,
 LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
                              LLVMValueRef y)
 {
-    return e->k->blocks->engine == PLAN_ENGINE_VPDPBUSD
-               ? add_bytes(e, acc, x, y)
-               : add_pairs(e, acc, x, y);
+    LLVMValueRef arg[3] = {acc, x, y};
+
+    switch (e->k->blocks->engine) {
+    case PLAN_ENGINE_VDPBF16PS:
+        return call(e, "llvm.x86.avx512bf16.dpbf16ps.512", arg, 3);
+    case PLAN_ENGINE_VPDPBUSD:
+        return add_bytes(e, acc, x, y);
+    default:
+        return add_pairs(e, acc, x, y);
+    }
 }
 
 /* ---- words ---- */

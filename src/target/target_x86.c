@@ -5,28 +5,40 @@
 
 #include "target_room.h"
 
+/* What code for a device with AVX-512 may have besides, a bit of its variant
+ * each, from the second on. */
+static const struct {
+    uint64_t feature;
+    const char *named;
+} more[] = {{DEVICE_HAS_VNNI, ",+avx512vnni"},
+            {DEVICE_HAS_AMX, ",+amx-tile,+amx-int8,+amx-bf16"},
+            {DEVICE_HAS_BF16, ",+avx512bf16"}};
+
 static int variant(const device_desc *dev)
 {
-    bool v4 = dev->lanes == 16;
+    int v4 = dev->lanes == 16, v = v4;
 
-    return v4 + 2 * (v4 && dev->features & DEVICE_HAS_VNNI) +
-           4 * (v4 && dev->features & DEVICE_HAS_AMX);
+    for (size_t i = 0; i < SD_COUNTOF(more); i++)
+        if (v4 && dev->features & more[i].feature)
+            v |= 2 << i;
+    return v;
 }
 
 /* Quick code keeps values of a block in registers only within the block: as
  * fast where loops are short (measured on rows of 96), in half the time. */
 static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
-#define V4   "-prefer-256-bit"
-#define VNNI ",+avx512vnni"
-#define AMX  ",+amx-tile,+amx-int8,+amx-bf16"
-    static const char *const features[] = {"", V4, [3] = V4 VNNI, [5] = V4 AMX,
-                                           [7] = V4 VNNI AMX};
     bool v4 = dev->lanes == 16;
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
+    char features[128] = "";
 
+    if (v4)
+        strcpy(features, "-prefer-256-bit");
+    for (size_t i = 0; i < SD_COUNTOF(more); i++)
+        if (variant(dev) & 2 << i)
+            strcat(features, more[i].named);
     LLVMTargetMachineOptionsSetCPU(o, v4 ? "x86-64-v4" : "x86-64-v3");
-    LLVMTargetMachineOptionsSetFeatures(o, features[variant(dev)]);
+    LLVMTargetMachineOptionsSetFeatures(o, features);
     LLVMTargetMachineOptionsSetCodeGenOptLevel(
         o, quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
     LLVMTargetMachineOptionsSetRelocMode(o, LLVMRelocPIC);

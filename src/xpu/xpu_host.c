@@ -263,8 +263,9 @@ static sd_status describe(xpu_device *d, const sd_options *opt, host *h)
     device_desc_of_name(level == 4 ? "host:v4" : "host:v3", &d->desc);
     /* a level that is asked for is that and no more */
     if (level == 4 && !sd_opt_str(opt, SD_OPT_CPU_LEVEL) && sd_cpu_has_vnni())
-        d->desc.features |=
-            DEVICE_HAS_VNNI | (sd_cpu_has_amx() ? DEVICE_HAS_AMX : 0);
+        d->desc.features |= DEVICE_HAS_VNNI |
+                            (sd_cpu_has_bf16() ? DEVICE_HAS_BF16 : 0) |
+                            (sd_cpu_has_amx() ? DEVICE_HAS_AMX : 0);
     d->desc.units = h->nworker;
     if ((cache = sysconf(_SC_LEVEL1_DCACHE_SIZE)) > 0)
         d->desc.local_bytes = (size_t)cache;

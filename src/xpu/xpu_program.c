@@ -78,6 +78,11 @@ static sd_status check_device(const xpu_device *d, const thunk_program *p)
                         "built for %s, loaded on %s, which has no AVX512_VNNI: "
                         "compile it here, or with SUNDOG_CPU_LEVEL=v4 for both",
                         p->device.name, d->desc.name);
+    if (lacks & DEVICE_HAS_BF16)
+        return sd_error(SD_PRECONDITION,
+                        "built for %s, loaded on %s, which has no AVX512_BF16: "
+                        "compile it here, or with SUNDOG_ENGINES=0 for both",
+                        p->device.name, d->desc.name);
     if (lacks & DEVICE_HAS_AMX)
         return sd_error(SD_PRECONDITION,
                         "built for %s, loaded on %s, which has no AMX: compile "

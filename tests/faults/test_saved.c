@@ -217,6 +217,11 @@ static void by_an_engine(thunk_program *p)
     p->device.features |= DEVICE_HAS_VNNI;
 }
 
+static void by_bf16(thunk_program *p)
+{
+    p->device.features |= DEVICE_HAS_BF16;
+}
+
 static void by_tiles(thunk_program *p)
 {
     p->device.features |= DEVICE_HAS_AMX;
@@ -242,6 +247,10 @@ static void the_machine_is_checked(void **state)
             "loading jit__lambda on device 0 (host:v3): built for host:v3, "
             "loaded on host:v3, which has no AVX512_VNNI: compile it here, or "
             "with SUNDOG_CPU_LEVEL=v4 for both");
+    refused(load_as(c, by_bf16), SD_PRECONDITION,
+            "loading jit__lambda on device 0 (host:v3): built for host:v3, "
+            "loaded on host:v3, which has no AVX512_BF16: compile it here, or "
+            "with SUNDOG_ENGINES=0 for both");
     refused(load_as(c, by_tiles), SD_PRECONDITION,
             "loading jit__lambda on device 0 (host:v3): built for host:v3, "
             "loaded on host:v3, which has no AMX: compile it here, or with "

@@ -477,6 +477,45 @@ static void hosts_with_tiles_use_them(void **state)
     }
 }
 
+/* Products of bf16 take AVX-512's instruction for them, others and f32's that
+ * were bf16 do not; the program asks for it then alone. */
+static void hosts_with_sums_of_bf16_use_them(void **state)
+{
+    static const struct {
+        const char *type, *sum, *off;
+        plan_engine engine;
+    } row[] = {{"bf16", "bf16", NULL, PLAN_ENGINE_VDPBF16PS},
+               {"bf16", "f32", NULL, PLAN_ENGINE_VDPBF16PS},
+               {"bf16", "f32", "SUNDOG_ENGINES", PLAN_ENGINE_FMA},
+               {"f16", "f32", NULL, PLAN_ENGINE_FMA},
+               {"f32", "f32", NULL, PLAN_ENGINE_FMA},
+               {"s16", "s32", NULL, PLAN_ENGINE_VPMADDWD}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text =
+            product(a, row[i].type, row[i].sum, 33, 101, 70, "copy");
+        const plan_blocks *b;
+        device_desc dev;
+        plan *p;
+
+        set_off = row[i].off;
+        assert_true(device_desc_of_name("host:v4", &dev));
+        dev.features |= DEVICE_HAS_BF16;
+        dev.libs = 0;
+        p = make_of_text(a, text, &dev);
+        b = p->kernel[p->nkernel - 1]->blocks;
+        assert_non_null(b);
+        assert_int_equal(b->engine, row[i].engine);
+        assert_int_equal(!!(p->program->device.features & DEVICE_HAS_BF16),
+                         row[i].engine == PLAN_ENGINE_VDPBF16PS);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+        set_off = NULL;
+    }
+}
+
 /* Products of f32 on CUDA, by what the program says of them: tf32 as in XLA. */
 static void precision_is_the_programs(void **state)
 {
@@ -605,6 +644,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(engines_multiply_what_is_narrow),
         cmocka_unit_test(large_products_of_bf16_are_tiles),
         cmocka_unit_test(hosts_with_tiles_use_them),
+        cmocka_unit_test(hosts_with_sums_of_bf16_use_them),
         cmocka_unit_test(precision_is_the_programs),
         cmocka_unit_test(matrices_are_the_work_of_groups),
         cmocka_unit_test(tridiagonal_systems_of_one_right_side_are_lapacks),

@@ -332,49 +332,71 @@ static void test_used_machines_make_the_same_code(void **state)
     sd_arena_destroy(a);
 }
 
+/* The code of a product for a processor that has `feature`; made with care, or
+ * quickly. */
+static texts product_for(sd_arena *a, uint64_t feature, const char *type,
+                         bool careful)
+{
+    const program p = {
+        "tiles", 0,
+        sd_arena_fmt(a,
+                     "HloModule m\nENTRY e { a = %s[64,96] parameter(0) "
+                     "b = %s[96,64] parameter(1) ROOT r = %s[64,64] "
+                     "dot(a, b), lhs_contracting_dims={1}, "
+                     "rhs_contracting_dims={0} }",
+                     type, type, *type == 'b' ? "f32" : "s32")};
+    hlo_module *m = run_parse(a, &p);
+    device_desc dev;
+    sd_options opt;
+    texts t = {0};
+    plan *pl;
+
+    assert_true(device_desc_of_name("host:v4", &dev));
+    dev.features |= feature;
+    dev.libs = 0;
+    sd_options_from_env(&opt);
+    opt.value[SD_OPT_ENGINES] = "1";
+    check(hlo_optimize(m, &dev, &opt, NULL, NULL), "passes");
+    check(plan_make(a, m, &dev, &opt, &pl), "plan");
+    pl->kernel[0]->flops = careful ? 1e9 : 0;
+    check(target_build(pl, &opt, NULL, NULL, keep, &t), "target");
+    sd_buf_u8(&t.code, 0);
+    plan_destroy(pl);
+    return t;
+}
+
 /* A processor's tiles are configured before they multiply and released at the
  * end, also in code for a processor that is not this one. */
 static void test_tiles_are_configured(void **state)
 {
     static const char *const types[][2] = {
         {"bf16", "tdpbf16ps"}, {"s8", "tdpbssd"}, {"u8", "tdpbuud"}};
-    device_desc dev;
 
     (void)state;
-    assert_true(device_desc_of_name("host:v4", &dev));
-    dev.features |= DEVICE_HAS_AMX;
-    dev.libs = 0;
     for (size_t i = 0; i < 2 * SD_COUNTOF(types); i++) {
         sd_arena *a = sd_arena_create();
-        const char *type = types[i / 2][0];
-        const program p = {
-            "tiles", 0,
-            sd_arena_fmt(a,
-                         "HloModule m\nENTRY e { a = %s[64,96] parameter(0) "
-                         "b = %s[96,64] parameter(1) ROOT r = %s[64,64] "
-                         "dot(a, b), lhs_contracting_dims={1}, "
-                         "rhs_contracting_dims={0} }",
-                         type, type, *type == 'b' ? "f32" : "s32")};
-        hlo_module *m = run_parse(a, &p);
-        sd_options opt;
-        texts t = {0};
-        const char *at;
-        plan *pl;
+        texts t = product_for(a, DEVICE_HAS_AMX, types[i / 2][0], i % 2);
+        const char *at = strstr((char *)t.code.at, "ldtilecfg");
 
-        sd_options_from_env(&opt);
-        opt.value[SD_OPT_ENGINES] = "1";
-        check(hlo_optimize(m, &dev, &opt, NULL, NULL), "passes");
-        check(plan_make(a, m, &dev, &opt, &pl), "plan");
-        pl->kernel[0]->flops = i % 2 ? 1e9 : 0; /* with care, and quickly */
-        check(target_build(pl, &opt, NULL, NULL, keep, &t), "target");
-        sd_buf_u8(&t.code, 0);
-        assert_non_null(at = strstr((char *)t.code.at, "ldtilecfg"));
+        assert_non_null(at);
         for (int n = 0; n < 4; n++)
             assert_non_null(at = strstr(at + 1, types[i / 2][1]));
         assert_null(strstr(at + 1, types[i / 2][1]));
         assert_non_null(strstr((char *)t.code.at, "tilerelease"));
         texts_finish(&t);
-        plan_destroy(pl);
+        sd_arena_destroy(a);
+    }
+}
+
+static void test_bf16_has_an_instruction(void **state)
+{
+    (void)state;
+    for (int careful = 0; careful < 2; careful++) {
+        sd_arena *a = sd_arena_create();
+        texts t = product_for(a, DEVICE_HAS_BF16, "bf16", careful);
+
+        assert_non_null(strstr((char *)t.code.at, "vdpbf16ps"));
+        texts_finish(&t);
         sd_arena_destroy(a);
     }
 }
@@ -448,6 +470,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_products_of_whole_numbers_are_exact, &w),
         cmocka_unit_test_prestate(test_used_machines_make_the_same_code, &w),
         cmocka_unit_test_prestate(test_tiles_are_configured, &w),
+        cmocka_unit_test_prestate(test_bf16_has_an_instruction, &w),
         cmocka_unit_test_prestate(test_remainders_of_powers_divide_nothing, &w),
         cmocka_unit_test_prestate(test_long_kernels_have_their_own_batch, &w),
         cmocka_unit_test_prestate(test_dumped_ir_compiles, &w)};

@@ -490,8 +490,8 @@ static const rule *const rules[HLO_OP_COUNT] = {
     [HLO_NEGATE] = RULES(undo_unary),
     [HLO_NOT] = RULES(undo_unary, not_compare),
     [HLO_ABS] = RULES(abs_inner, simplify_known_sign),
-    [HLO_AND] = RULES(const_to_right, same_twice, and_const,
-                      simplify_floor_division),
+    [HLO_AND] =
+        RULES(const_to_right, same_twice, and_const, simplify_floor_division),
     [HLO_OR] = RULES(const_to_right, same_twice, or_const),
     [HLO_XOR] = RULES(const_to_right, xor_const),
     [HLO_SHL] = RULES(drop_zero),

@@ -57,12 +57,11 @@ static bool of_literal(const hlo_inst *in, pass_range *r)
     sd_dtype t = in->shape->dtype;
     int64_t n = hlo_is_splat(in) ? 1 : sd_shape_count(in->shape);
 
-    if (n > MOST_LITERAL || !n ||
-        (!sd_is_int(t) && t != SD_F32 && t != SD_F64))
+    if (n > MOST_LITERAL || !n || (!sd_is_int(t) && t != SD_F32 && t != SD_F64))
         return false;
     for (int64_t i = 0; i < n; i++) {
-        const void *at = (const uint8_t *)in->u.literal.data +
-                         (size_t)i * sd_dtype_bytes(t);
+        const void *at =
+            (const uint8_t *)in->u.literal.data + (size_t)i * sd_dtype_bytes(t);
         pass_range one;
 
         if (sd_is_int(t)) {
@@ -178,7 +177,9 @@ static bool of_one(search *s, const hlo_inst *in, pass_range *r)
         *r = (pass_range){-x.hi, -x.lo};
         return true;
     case HLO_ABS:
-        *r = (pass_range){x.lo > 0 ? x.lo : x.hi < 0 ? -x.hi : 0,
+        *r = (pass_range){x.lo > 0   ? x.lo
+                          : x.hi < 0 ? -x.hi
+                                     : 0,
                           SD_MAX(x.hi, -x.lo)};
         return true;
     case HLO_SIGN:

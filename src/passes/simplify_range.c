@@ -61,9 +61,9 @@ static const hlo_inst *differs_from(const hlo_inst *in, hlo_op of,
                : NULL;
 }
 
-/* Of floor(x / y) by a quotient that goes towards 0: signs differ and there is a
- * rest.  Where y > 0 and no x is less than 0 the signs differ for x = 0 alone,
- * of which there is none. */
+/* Of floor(x / y) by a quotient that goes towards 0: signs differ and there is
+ * a rest.  Where y > 0 and no x is less than 0 the signs differ for x = 0
+ * alone, of which there is none. */
 hlo_inst *simplify_floor_division(hlo_inst *in)
 {
     for (int i = 0; i < 2; i++) {
@@ -127,7 +127,8 @@ hlo_inst *simplify_small_quotient(hlo_inst *in)
     int s;
 
     if (!is_int(in) || may_be_of_floor(in) ||
-        !pass_int_const(in->arg[1], &by) || by < 2 || !pass_range_of(x, &r) || r.lo < 0)
+        !pass_int_const(in->arg[1], &by) || by < 2 || !pass_range_of(x, &r) ||
+        r.lo < 0)
         return NULL;
     if (r.hi < by)
         return rest ? x : number(in, 0);
@@ -186,7 +187,7 @@ hlo_inst *simplify_small_power(hlo_inst *in)
     of[3] = hlo_make_binary(p, HLO_MULTIPLY, of[2], x);
     to = of[r.hi];
     for (int64_t i = r.hi - 1; i >= r.lo; i--)
-        to = hlo_make_select(
-            p, pass_compare_num(p, HLO_EQ, y, (double)i), of[i], to);
+        to = hlo_make_select(p, pass_compare_num(p, HLO_EQ, y, (double)i),
+                             of[i], to);
     return to;
 }

@@ -69,8 +69,8 @@ static bool is_in_order(const plan_kernel *k, int lane)
     int64_t step;
 
     plan_for_each_node(n, k)
-        if (n->off && (!plan_expr_stride(n->off, lane, &step) || step < 0 ||
-                       step > 1))
+        if (n->off &&
+            (!plan_expr_stride(n->off, lane, &step) || step < 0 || step > 1))
             return false;
     return true;
 }

@@ -132,8 +132,7 @@ void emit_fill(emit *e, const plan_node *n, LLVMValueRef from, LLVMValueRef to)
 {
     LLVMValueRef count = LLVMBuildSub(e->b, to, from, ""), whole;
 
-    whole =
-        LLVMBuildAnd(e->b, count, emit_int_like(count, -FILLED), "");
+    whole = LLVMBuildAnd(e->b, count, emit_int_like(count, -FILLED), "");
     whole = emit_add(e, from, whole);
     fill_in_steps(e, n, from, whole, FILLED);
     fill_in_steps(e, n, whole, to, 1);

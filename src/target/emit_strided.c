@@ -149,8 +149,7 @@ static LLVMValueRef read_words(emit *e, const emit_strands *s, LLVMValueRef p)
         lane[i] = i / 4 * 3 + SD_MIN(i % 4, 2);
     return LLVMBuildBitCast(
         e->b,
-        emit_shuffle(e, LLVMBuildBitCast(e->b, v, words, ""), NULL, lane,
-                     e->w),
+        emit_shuffle(e, LLVMBuildBitCast(e->b, v, words, ""), NULL, lane, e->w),
         emit_widen(e->i8, EMIT_WIDEST), "");
 }
 

@@ -187,8 +187,8 @@ static int64_t high_water(const xpu_cache *c, int64_t more)
     int64_t peak = SD_MAX(c->last_peak, c->window_peak);
 
     peak = SD_MAX(peak, c->stat.in_use + more);
-    return peak + peak / 4 + SD_MIN(c->missed, peak / 4) +
-           ((int64_t)64 << 20) + c->idle;
+    return peak + peak / 4 + SD_MIN(c->missed, peak / 4) + ((int64_t)64 << 20) +
+           c->idle;
 }
 
 static sd_status from_system(xpu_cache *c, size_t bytes, void **out)

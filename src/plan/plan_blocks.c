@@ -261,7 +261,7 @@ static int most_rows(const plan_blocks *b, int lanes, int vectors)
 {
     int sums = lanes == 16 ? 24 : 12;
 
-    return sums / (int)sd_dtype_bytes(b->node->dtype) * 4 / vectors;
+    return sums * 4 / (int)sd_dtype_bytes(b->node->dtype) / vectors;
 }
 
 /* Do a panel of y and one of x fit the first level of cache together, with so

@@ -516,6 +516,37 @@ static void hosts_with_sums_of_bf16_use_them(void **state)
     }
 }
 
+/* Sums of a register tile fill what registers there are, of whatever width. */
+static void sums_fill_the_registers(void **state)
+{
+    static const struct {
+        const char *device, *type;
+        int registers, each; /* each: of a vector */
+    } row[] = {{"host:v3", "f32", 12, 1},
+               {"host:v3", "f64", 12, 2},
+               {"host:v4", "f32", 24, 1},
+               {"host:v4", "f64", 24, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        sd_arena *a = sd_arena_create();
+        const char *text =
+            product(a, row[i].type, row[i].type, 240, 256, 256, "copy");
+        const plan_blocks *b;
+        device_desc dev;
+        plan *p;
+
+        assert_true(device_desc_of_name(row[i].device, &dev));
+        dev.libs = 0;
+        p = make_of_text(a, text, &dev);
+        b = p->kernel[p->nkernel - 1]->blocks;
+        assert_non_null(b);
+        assert_int_equal(b->rows * b->vectors * row[i].each, row[i].registers);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* Products of f32 on CUDA, by what the program says of them: tf32 as in XLA. */
 static void precision_is_the_programs(void **state)
 {
@@ -645,6 +676,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(large_products_of_bf16_are_tiles),
         cmocka_unit_test(hosts_with_tiles_use_them),
         cmocka_unit_test(hosts_with_sums_of_bf16_use_them),
+        cmocka_unit_test(sums_fill_the_registers),
         cmocka_unit_test(precision_is_the_programs),
         cmocka_unit_test(matrices_are_the_work_of_groups),
         cmocka_unit_test(tridiagonal_systems_of_one_right_side_are_lapacks),

@@ -288,10 +288,10 @@ static double time_of_wide(const device_desc *dev, const work *w, int64_t n)
 {
     double least = 1e300, sums = w->rows * w->columns * (double)n;
 
-    for (double c = DEVICE_WIDE_COLUMNS; c <= 2 * TILE && c <= w->columns;
+    for (int c = DEVICE_WIDE_COLUMNS; c <= 2 * TILE && c <= w->columns;
          c *= 2) {
         double tiles = ceil(w->rows / TILE) * ceil(w->columns / c) * (double)n;
-        double step = 0.5 + c / (2 * TILE);
+        double step = 0.5 + (double)c / (2 * TILE);
 
         least = SD_MIN(least, ceil(tiles / dev->units) * step);
     }

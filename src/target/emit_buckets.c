@@ -366,7 +366,7 @@ static void take_together(const buckets *g, const turn *t)
 static LLVMValueRef marks(const buckets *g, int i)
 {
     return emit_local(g->e,
-                      emit_i64(g->e, (int64_t)plan_bucket_room(g->b, g->group) *
+                      emit_i64(g->e, plan_bucket_room(g->b, g->group) *
                                          ((int64_t)sizeof(uint32_t) + i)));
 }
 

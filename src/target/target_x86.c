@@ -2,6 +2,7 @@
  * emitters, so no vectoriser runs; what is left for passes is cleaning up. */
 #include <elf.h>
 #include <llvm-c/Target.h>
+#include <stdio.h>
 
 #include "target_room.h"
 
@@ -30,13 +31,14 @@ static LLVMTargetMachineRef machine(const device_desc *dev, bool quick)
 {
     bool v4 = dev->lanes == 16;
     LLVMTargetMachineOptionsRef o = LLVMCreateTargetMachineOptions();
-    char features[128] = "";
+    char features[128];
+    int n =
+        snprintf(features, sizeof features, "%s", v4 ? "-prefer-256-bit" : "");
 
-    if (v4)
-        strcpy(features, "-prefer-256-bit");
     for (size_t i = 0; i < SD_COUNTOF(more); i++)
         if (variant(dev) & 2 << i)
-            strcat(features, more[i].named);
+            n += snprintf(features + n, sizeof features - (size_t)n, "%s",
+                          more[i].named);
     LLVMTargetMachineOptionsSetCPU(o, v4 ? "x86-64-v4" : "x86-64-v3");
     LLVMTargetMachineOptionsSetFeatures(o, features);
     LLVMTargetMachineOptionsSetCodeGenOptLevel(

@@ -15,43 +15,29 @@
 #include <time.h>
 
 #define SD_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define SD_COUNTOF(a)   (sizeof(a) / sizeof((a)[0]))
+#define SD_COUNTOF(a) (sizeof(a) / sizeof((a)[0]))
 /* The smaller and the larger of two numbers.  Each operand is evaluated once:
  * SD_MAX(depth(left), depth(right)) in a function that walks a tree would
  * otherwise double the work at every level.  __COUNTER__ gives each use
  * variables of its own, so that SD_MIN(a, SD_MIN(b, c)) compiles. */
 #define SD_PICK(a, op, b, x, y) \
-    __extension__({ \
-        __typeof__(1 ? (a) : (b)) x = (a), y = (b); \
-        x op y ? x : y; \
-    })
+    __extension__({ __typeof__(1 ? (a) : (b)) x = (a), y = (b); \
+                    x op y ? x : y; })
 #define SD_NAMED(x, n) x##n
 #define SD_PICK_AS(a, op, b, n) \
     SD_PICK(a, op, b, SD_NAMED(sd_x, n), SD_NAMED(sd_y, n))
 #define SD_MIN(a, b) SD_PICK_AS(a, <, b, __COUNTER__)
 #define SD_MAX(a, b) SD_PICK_AS(a, >, b, __COUNTER__)
-#define SD_VERSION   "0.1.0"
+#define SD_VERSION "0.1.0"
 
-/* ---- status: NULL is success; an error is owned by whoever receives it ----
- */
+/* ---- status: NULL is success; an error is owned by whoever receives it ---- */
 
 typedef enum { /* the numbers of PJRT_Error_Code */
-               SD_OK = 0,
-               SD_CANCELLED = 1,
-               SD_UNKNOWN = 2,
-               SD_INVALID = 3,
-               SD_DEADLINE = 4,
-               SD_NOT_FOUND = 5,
-               SD_ALREADY_EXISTS = 6,
-               SD_PERMISSION = 7,
-               SD_EXHAUSTED = 8,
-               SD_PRECONDITION = 9,
-               SD_ABORTED = 10,
-               SD_OUT_OF_RANGE = 11,
-               SD_UNIMPLEMENTED = 12,
-               SD_INTERNAL = 13,
-               SD_UNAVAILABLE = 14,
-               SD_DATA_LOSS = 15
+    SD_OK = 0, SD_CANCELLED = 1, SD_UNKNOWN = 2, SD_INVALID = 3,
+    SD_DEADLINE = 4, SD_NOT_FOUND = 5, SD_ALREADY_EXISTS = 6,
+    SD_PERMISSION = 7, SD_EXHAUSTED = 8, SD_PRECONDITION = 9,
+    SD_ABORTED = 10, SD_OUT_OF_RANGE = 11, SD_UNIMPLEMENTED = 12,
+    SD_INTERNAL = 13, SD_UNAVAILABLE = 14, SD_DATA_LOSS = 15
 } sd_code;
 
 typedef struct sd_error sd_error;
@@ -67,7 +53,7 @@ struct sd_error {
 sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
     SD_PRINTF(3, 4) __attribute__((returns_nonnull));
 #define SD_STR_(x) #x
-#define SD_STR(x)  SD_STR_(x)
+#define SD_STR(x) SD_STR_(x)
 #define sd_error(code, ...) \
     sd_error_make(__FILE__ ":" SD_STR(__LINE__), code, __VA_ARGS__)
 /* Prefixes the message with "note: "; returns st.  NULL stays NULL. */
@@ -93,12 +79,9 @@ sd_status sd_catch_oom(sd_status (*fn)(void *ctx), void *ctx);
  * when they grow; if it is true they jump as sd_oom does, and the status is
  * CANCELLED.  Loops that allocate nothing call sd_stopped instead.  most > 0
  * bounds the bytes of those arenas. */
-typedef struct {
-    bool (*asked)(void *ctx);
-    void *ctx;
-} sd_stop;
-sd_status sd_catch(const sd_stop *stop, size_t most, sd_status (*fn)(void *ctx),
-                   void *ctx); /* stop: may be NULL */
+typedef struct { bool (*asked)(void *ctx); void *ctx; } sd_stop;
+sd_status sd_catch(const sd_stop *stop, size_t most,
+                   sd_status (*fn)(void *ctx), void *ctx); /* stop: may be NULL */
 const sd_stop *sd_stop_current(void); /* to hand to helping threads; or NULL */
 sd_status sd_stopped(void); /* CANCELLED when the work is to end, else NULL */
 /* Bytes of memory of the machine, or of the control group if that has less;
@@ -110,8 +93,8 @@ int64_t sd_memory_left_at(const char *root);
 
 typedef struct sd_arena sd_arena;
 sd_arena *sd_arena_create(void);
-void sd_arena_destroy(sd_arena *a); /* takes NULL */
-void *sd_arena_alloc(sd_arena *a, size_t bytes); /* zeroed, 16-aligned */
+void sd_arena_destroy(sd_arena *a);                /* takes NULL */
+void *sd_arena_alloc(sd_arena *a, size_t bytes);   /* zeroed, 16-aligned */
 /* The same for thunk, xpu and plugin: they return NULL when memory is gone. */
 sd_arena *sd_arena_create_try(void);
 void *sd_arena_try(sd_arena *a, size_t bytes);
@@ -133,14 +116,10 @@ int64_t sd_gcd(int64_t a, int64_t b); /* of 0 and b: b */
 
 /* A growable array in an arena: elements stay where they are only until the
  * next push.  sd_vec(int) v = {0}; *sd_push(a, &v) = 3; v.at[0]; v.n */
-#define sd_vec(type) \
-    struct { \
-        type *at; \
-        int n, cap; \
-    }
+#define sd_vec(type) struct { type *at; int n, cap; }
 #define sd_push(a, v) \
-    ((v)->at = sd_vec_grow((a), (v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), \
-     &(v)->at[(v)->n++])
+    ((v)->at = sd_vec_grow((a), (v)->at, (v)->n, &(v)->cap, \
+                           sizeof *(v)->at), &(v)->at[(v)->n++])
 void *sd_vec_grow(sd_arena *a, void *at, int n, int *cap, size_t size);
 
 /* A hash map in an arena.  Keys are 64-bit numbers, or pointers by sd_key. */
@@ -160,10 +139,7 @@ void *sd_names_get(const sd_names *m, const char *s, size_t n);
 
 /* ---- bytes ---- */
 
-typedef struct {
-    const uint8_t *at;
-    size_t len;
-} sd_bytes; /* borrowed */
+typedef struct { const uint8_t *at; size_t len; } sd_bytes; /* borrowed */
 
 /* Reads bytes from the front to the end.  Its error is sticky: after the first
  * short or malformed read every read gives 0, so a parser runs straight and
@@ -189,11 +165,7 @@ sd_status sd_cursor_status(const sd_cursor *c, const char *what);
 /* Text or bytes under construction, malloc'ed.  When memory is gone `oom` is
  * set and later writes do nothing, so that thunk, xpu and plugin, which cannot
  * jump to sd_catch_oom, can use it too. */
-typedef struct {
-    char *at;
-    size_t len, cap;
-    bool oom;
-} sd_buf;
+typedef struct { char *at; size_t len, cap; bool oom; } sd_buf;
 void sd_buf_add(sd_buf *b, const void *p, size_t n);
 void sd_buf_str(sd_buf *b, const char *s);
 void sd_buf_fmt(sd_buf *b, const char *fmt, ...) SD_PRINTF(2, 3);
@@ -213,14 +185,8 @@ sd_status sd_file_write(const char *path, const void *p, size_t n);
 
 /* ---- element types and shapes ---- */
 
-typedef enum {
-    SD_K_NONE,
-    SD_K_PRED,
-    SD_K_SINT,
-    SD_K_UINT,
-    SD_K_FLOAT,
-    SD_K_COMPLEX
-} sd_kind;
+typedef enum { SD_K_NONE, SD_K_PRED, SD_K_SINT, SD_K_UINT, SD_K_FLOAT,
+               SD_K_COMPLEX } sd_kind;
 typedef enum {
 #define DTYPE(id, name, bits, kind, pjrt, xla) SD_##id,
 #include "dtype.def"
@@ -275,7 +241,7 @@ static inline const char *sd_dtype_name(sd_dtype t)
 bool sd_dtype_of_name(const char *s, size_t len, sd_dtype *out);
 bool sd_dtype_of_pjrt(int code, sd_dtype *out);
 bool sd_dtype_of_xla(int code, sd_dtype *out);
-sd_dtype sd_dtype_part(sd_dtype t); /* c64 -> f32; else itself */
+sd_dtype sd_dtype_part(sd_dtype t);    /* c64 -> f32; else itself */
 sd_dtype sd_dtype_complex(sd_dtype t); /* f32 -> c64, f64 -> c128 */
 
 #define SD_MAX_RANK 32
@@ -284,7 +250,7 @@ sd_dtype sd_dtype_complex(sd_dtype t); /* f32 -> c64, f64 -> c128 */
 typedef struct sd_shape sd_shape;
 struct sd_shape {
     sd_dtype dtype;
-    int rank; /* arrays; 0 for tuple and token */
+    int rank;              /* arrays; 0 for tuple and token */
     const int64_t *dim;
     const int64_t *layout; /* minor to major; NULL: row-major */
     const sd_shape *const *elem; /* SD_TUPLE */
@@ -301,8 +267,8 @@ bool sd_shape_equal(const sd_shape *x, const sd_shape *y); /* but for layout */
 bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
 /* Equal up to dimensions of 1? */
 bool sd_same_but_ones(int nx, const int64_t *x, int ny, const int64_t *y);
-int64_t sd_shape_count(const sd_shape *s); /* elements; 1 for rank 0 */
-size_t sd_shape_bytes(const sd_shape *s); /* 0 for tuple and token */
+int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */
+size_t sd_shape_bytes(const sd_shape *s);   /* 0 for tuple and token */
 /* Refuses a negative dimension, rank over SD_MAX_RANK, or more than 2^46
  * bytes; every reader asks it before a shape enters a module. */
 sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim);
@@ -348,19 +314,17 @@ typedef enum {
 } sd_option;
 typedef enum { SD_T_BOOL, SD_T_INT, SD_T_WORD, SD_T_STR } sd_option_type;
 typedef struct {
-    const char *name; /* SUNDOG_X: read from the environment */
+    const char *name;  /* SUNDOG_X: read from the environment */
     const char *alias; /* xla_x: read from compile options; may be NULL */
-    bool code; /* compiled code depends on it: it is in the cache key */
+    bool code;         /* compiled code depends on it: it is in the cache key */
     sd_option_type type;
     int64_t least, most; /* SD_T_INT */
-    const char *words; /* SD_T_WORD: "one, another" */
+    const char *words;   /* SD_T_WORD: "one, another" */
     const char *dflt, *help;
 } sd_option_info;
 extern const sd_option_info sd_option_table[SD_OPT_COUNT];
 
-typedef struct {
-    const char *value[SD_OPT_COUNT];
-} sd_options; /* NULL: unset */
+typedef struct { const char *value[SD_OPT_COUNT]; } sd_options; /* NULL: unset */
 void sd_options_from_env(sd_options *o);
 /* An error if a value is not one that its row allows. */
 sd_status sd_options_check(const sd_options *o);
@@ -410,8 +374,7 @@ void sd_pool_destroy(sd_pool *p);
 int sd_pool_size(const sd_pool *p);
 void sd_pool_run(sd_pool *p, int64_t n, sd_pool_fn fn, void *ctx);
 
-/* ---- shelves: things that are costly to make, kept for their next user ----
- */
+/* ---- shelves: things that are costly to make, kept for their next user ---- */
 
 /* Any thread may call.  A thing is on the shelf only while nobody uses it: take
  * removes one of that kind and variant (NULL: none is there), put brings it

@@ -8,9 +8,7 @@
 #include "base.h"
 
 typedef enum {
-#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, \
-                    beside, library) \
-    DEVICE_##id,
+#define DEVICE_KIND(id, name, title, open, code, flops, bytes, launch, meet, beside, library) DEVICE_##id,
 #include "device_kinds.def"
 #undef DEVICE_KIND
     DEVICE_KIND_COUNT
@@ -37,7 +35,7 @@ static inline double device_guess_ns(device_kind k, double flops, double bytes)
 /* Work on the host of no more than this many guessed nanoseconds is left to one
  * thread: sharing it out would take longer. */
 #define DEVICE_ALONE_NS 20e3
-#define DEVICE_ANY      ((1u << DEVICE_KIND_COUNT) - 1)
+#define DEVICE_ANY ((1u << DEVICE_KIND_COUNT) - 1)
 /* Kinds whose drivers compile kernels that a program brings as source. */
 #define DEVICE_COMPILES (1u << DEVICE_CL | 1u << DEVICE_CUDA)
 typedef enum {
@@ -71,14 +69,15 @@ typedef enum {
     DEVICE_HAS_PEERS = 8192,
     /* Matrix instructions take f32, and read 10 bits of its mantissa. */
     DEVICE_HAS_TF32 = 16384,
-    /* Intel's Xeons: tiles of 16 x 16 sums, of products of bf16 and of bytes,
-     * in registers of their own. */
+    /* Intel's Xeons: tiles of 16 x 16 sums, of products of bf16 and of bytes, in
+     * registers of their own. */
     DEVICE_HAS_AMX = 32768,
-    /* AVX-512's sums of products of bf16 */
+    /* AVX-512's sums of products of bf16. */
     DEVICE_HAS_BF16 = 65536,
     /* All matrix instructions. */
-    DEVICE_HAS_ENGINES = DEVICE_HAS_MMA | DEVICE_HAS_DPAS16 | DEVICE_HAS_DPAS8 |
-                         DEVICE_HAS_WGMMA | DEVICE_HAS_TF32 | DEVICE_HAS_AMX |
+    DEVICE_HAS_ENGINES = DEVICE_HAS_MMA | DEVICE_HAS_DPAS16 |
+                         DEVICE_HAS_DPAS8 | DEVICE_HAS_WGMMA |
+                         DEVICE_HAS_TF32 | DEVICE_HAS_AMX |
                          DEVICE_HAS_BF16
 } device_feature;
 typedef enum {
@@ -89,24 +88,24 @@ typedef enum {
 
 typedef struct {
     device_kind kind;
-    char name[64]; /* "host:v4", "cl:pvc": also what --target takes */
-    char driver[128]; /* driver and its version; empty: described only */
-    int lanes; /* f32 lanes of a vector (8, 16); GPUs: 1 */
-    int units; /* threads or compute units */
-    int group; /* work items of a usual group; host: 1 */
-    int subgroup; /* sub-group size that kernels ask for; 0: any */
-    int crowd; /* GPUs: work items of a group of a kernel that only
-                  streams memory */
-    int access; /* GPUs: bytes that an item may read or write at once;
-                   0: an element */
-    int registers; /* GPUs: bytes of registers of an item; 0: unknown */
-    size_t local_bytes; /* local memory of a usual group; host: scratch that
-                           fits into L1 */
-    size_t local_most; /* GPUs: local memory of a group that has its unit for
-                          itself; 0: local_bytes */
-    size_t cache_bytes; /* L2 of a unit */
-    uint64_t features; /* device_feature bits */
-    uint64_t libs; /* device_lib bits: calls that the plan may use */
+    char name[64];       /* "host:v4", "cl:pvc": also what --target takes */
+    char driver[128];    /* driver and its version; empty: described only */
+    int lanes;           /* f32 lanes of a vector (8, 16); GPUs: 1 */
+    int units;           /* threads or compute units */
+    int group;           /* work items of a usual group; host: 1 */
+    int subgroup;        /* sub-group size that kernels ask for; 0: any */
+    int crowd;           /* GPUs: work items of a group of a kernel that only
+                            streams memory */
+    int access;          /* GPUs: bytes that an item may read or write at once;
+                            0: an element */
+    int registers;       /* GPUs: bytes of registers of an item; 0: unknown */
+    size_t local_bytes;  /* local memory of a usual group; host: scratch that
+                            fits into L1 */
+    size_t local_most;   /* GPUs: local memory of a group that has its unit for
+                            itself; 0: local_bytes */
+    size_t cache_bytes;  /* L2 of a unit */
+    uint64_t features;   /* device_feature bits */
+    uint64_t libs;       /* device_lib bits: calls that the plan may use */
 } device_desc;
 
 /* wgmma: results of a tile, at least. */
@@ -132,8 +131,8 @@ static inline int64_t device_wide_row(int64_t row, int64_t each, int64_t line)
 /* The described device of that name, a row of devices.def ("host:v4",
  * "cuda:sm_90"); false when there is none. */
 bool device_desc_of_name(const char *name, device_desc *out);
-/* dev without the matrix instructions that nobody wants, whose sums have bits
- * of their own. */
+/* dev without the matrix instructions that nobody wants, whose sums have bits of
+ * their own. */
 device_desc device_as_wanted(const device_desc *dev, const sd_options *opt);
 /* The name of the described device that a driver calls `product`; NULL when
  * there is none. */

@@ -5,12 +5,11 @@
  * dimension is left, a transpose brings them together.  So there is at most
  * one m, one n and one k, in any order, and batch dimensions.  Without k it is
  * a product; without m or n, or for k up to 8, it is memory-bound: multiply and
- * reduce.  The host keeps large products of a few terms, whose operands its
- * blocks bring in order.  A large product of complex numbers is one of real
- * numbers, and one of truth values one of ones. */
+ * reduce.  A large product of complex numbers is one of real numbers, and one
+ * of truth values one of ones. */
 #include "terms.h"
 
-enum { TINY_K = 8, LEAST_K = 5, LARGE_PARTS = 64, WIDE = 32 };
+enum { TINY_K = 8, LARGE_PARTS = 64 };
 enum { BATCH, CONTRACT, FREE };
 
 typedef struct { /* a dimension of one operand, extent not 1 */
@@ -469,53 +468,12 @@ static bool is_canonical(const dot *d, int nbatch)
            d->s[0].x == d->in->arg[0] && d->s[1].x == d->in->arg[1];
 }
 
-/* Does all that is made of it, element by element, end in sums, so that nothing
- * of it need be written?  A product with a vector is such a sum. */
-static bool is_only_summed(const hlo_inst *in, int depth)
-{
-    if (depth == 0 || in->nuse == 0 || in == in->parent->root)
-        return false;
-    for (int i = 0; i < in->nuse; i++) {
-        const hlo_inst *user = in->user[i];
-        bool sums =
-            user->op == HLO_REDUCE ||
-            (user->op == HLO_DOT && user->shape->rank < in->shape->rank);
-
-        if (!sums &&
-            !(hlo_is_elementwise(user) && is_only_summed(user, depth - 1)))
-            return false;
-    }
-    return true;
-}
-
-/* A product of so few terms, if it is written, takes less time than reading its
- * operand across memory where the terms of a column lie side by side (u @ v.T
- * of 150 x 8 and 120 x 8: 41 us, as blocks 9; u @ v 23: Zen 4).  Rows of four
- * vectors and fewer that are read as they lie gain nothing.  Other devices read
- * what lies in the cache, and do not round what is multiplied (tf32). */
-static bool is_written_in_blocks(const dot *d, int nbatch,
-                                 const device_desc *dev)
-{
-    enum { DEPTH = 12 };
-    int k = find(&d->s[0], CONTRACT, 0);
-    int m = find(&d->s[0], FREE, 0), n = find(&d->s[1], FREE, 0);
-    bool across = n >= 0 && find(&d->s[1], CONTRACT, 0) > n;
-
-    return dev->kind == DEVICE_HOST && nbatch == 0 && k >= 0 && m >= 0 &&
-           n >= 0 && sd_dtype_kind(pass_dtype(d->in)) == SD_K_FLOAT &&
-           d->s[0].at[k].extent > LEAST_K && d->s[0].at[m].extent >= WIDE &&
-           d->s[1].at[n].extent >= (across ? WIDE : 2 * WIDE + 1) &&
-           !is_only_summed(d->in, DEPTH);
-}
-
-static hlo_inst *lower_dot(hlo_inst *in, const device_desc *dev)
+static hlo_inst *lower_dot(hlo_inst *in)
 {
     hlo_at p = pass_at(in);
     int nbatch, k;
     dot d;
 
-    if (in->op != HLO_DOT)
-        return NULL;
     if (sd_shape_count(in->shape) == 0)
         return hlo_make_fill(p, in->shape, 0);
     read_dot(in, &d);
@@ -532,9 +490,8 @@ static hlo_inst *lower_dot(hlo_inst *in, const device_desc *dev)
     k = find(&d.s[0], CONTRACT, 0);
     if (k >= 0 && d.s[0].at[k].extent == 0)
         return hlo_make_fill(p, in->shape, 0);
-    if (!is_written_in_blocks(&d, nbatch, dev) &&
-        (k < 0 || d.s[0].at[k].extent <= TINY_K || find(&d.s[0], FREE, 0) < 0 ||
-         find(&d.s[1], FREE, 0) < 0))
+    if (k < 0 || d.s[0].at[k].extent <= TINY_K || find(&d.s[0], FREE, 0) < 0 ||
+        find(&d.s[1], FREE, 0) < 0)
         return multiply_reduce(&d, nbatch);
     if (pass_dtype(in) == SD_PRED)
         return any_of_truths(&d, nbatch);
@@ -543,9 +500,9 @@ static hlo_inst *lower_dot(hlo_inst *in, const device_desc *dev)
     return is_canonical(&d, nbatch) ? NULL : merged_dot(&d, nbatch);
 }
 
-bool hlo_lower_dot(hlo_module *m, const device_desc *dev)
+bool hlo_lower_dot(hlo_module *m)
 {
     bool changed = pass_rewrite(m, HLO_TRANSPOSE, swapped);
 
-    return pass_rewrite_for(m, dev, lower_dot) || changed;
+    return pass_rewrite(m, HLO_DOT, lower_dot) || changed;
 }

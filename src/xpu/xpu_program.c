@@ -61,33 +61,27 @@ static sd_status check_seq(xpu_program *x, const thunk_seq *seq)
  * of the same SPIR-V, or none.  A described device had no driver. */
 static sd_status check_device(const xpu_device *d, const thunk_program *p)
 {
+    /* Only what changes the code: of a GPU's features the driver judges. */
+    static const struct {
+        uint64_t feature;
+        const char *named, *without;
+    } own[] = {{DEVICE_HAS_AVX512, "AVX-512", "SUNDOG_CPU_LEVEL=v3"},
+               {DEVICE_HAS_VNNI, "AVX512_VNNI", "SUNDOG_CPU_LEVEL=v4"},
+               {DEVICE_HAS_BF16, "AVX512_BF16", "SUNDOG_ENGINES=0"},
+               {DEVICE_HAS_AMX, "AMX", "SUNDOG_ENGINES=0"}};
     uint64_t lacks = p->device.features & ~d->desc.features;
 
     if (p->device.kind != d->desc.kind)
         return sd_error(SD_PRECONDITION,
                         "built for %s, loaded on %s: compile it for this one",
                         p->device.name, d->desc.name);
-    /* Only what changes the code: of a GPU's features the driver judges. */
-    if (lacks & DEVICE_HAS_AVX512)
-        return sd_error(SD_PRECONDITION,
-                        "built for %s, loaded on %s, which has no AVX-512: "
-                        "compile it here, or with SUNDOG_CPU_LEVEL=v3 for both",
-                        p->device.name, d->desc.name);
-    if (lacks & DEVICE_HAS_VNNI)
-        return sd_error(SD_PRECONDITION,
-                        "built for %s, loaded on %s, which has no AVX512_VNNI: "
-                        "compile it here, or with SUNDOG_CPU_LEVEL=v4 for both",
-                        p->device.name, d->desc.name);
-    if (lacks & DEVICE_HAS_BF16)
-        return sd_error(SD_PRECONDITION,
-                        "built for %s, loaded on %s, which has no AVX512_BF16: "
-                        "compile it here, or with SUNDOG_ENGINES=0 for both",
-                        p->device.name, d->desc.name);
-    if (lacks & DEVICE_HAS_AMX)
-        return sd_error(SD_PRECONDITION,
-                        "built for %s, loaded on %s, which has no AMX: compile "
-                        "it here, or with SUNDOG_ENGINES=0 for both",
-                        p->device.name, d->desc.name);
+    for (size_t i = 0; i < SD_COUNTOF(own); i++)
+        if (lacks & own[i].feature)
+            return sd_error(SD_PRECONDITION,
+                            "built for %s, loaded on %s, which has no %s: "
+                            "compile it here, or with %s for both",
+                            p->device.name, d->desc.name, own[i].named,
+                            own[i].without);
     if (d->ops->code_is_drivers && *p->device.driver &&
         strcmp(p->device.driver, d->desc.driver))
         return sd_error(SD_PRECONDITION,

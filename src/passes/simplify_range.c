@@ -19,33 +19,28 @@ static int less(pass_range x, pass_range y)
     return x.hi < y.lo ? 1 : x.lo >= y.hi ? 0 : -1;
 }
 
+/* x == y, likewise. */
+static int equal(pass_range x, pass_range y)
+{
+    return x.hi < y.lo || y.hi < x.lo ? 0 : -1;
+}
+
 hlo_inst *simplify_known_compare(hlo_inst *in)
 {
+    hlo_cmp_dir d = in->u.compare.dir;
     pass_range x, y;
-    int v = -1;
+    int v;
 
     if (!is_int(in->arg[0]) || !ranges_of(in, &x, &y))
         return NULL;
-    switch (in->u.compare.dir) {
-    case HLO_LT:
-        v = less(x, y);
-        break;
-    case HLO_GE:
-        v = less(x, y);
-        v = v < 0 ? v : !v;
-        break;
-    case HLO_GT:
-        v = less(y, x);
-        break;
-    case HLO_LE:
-        v = less(y, x);
-        v = v < 0 ? v : !v;
-        break;
-    default:
-        if (x.hi < y.lo || y.hi < x.lo)
-            v = in->u.compare.dir == HLO_NE;
-    }
-    return v < 0 ? NULL : pass_fill_s64(pass_at(in), in->shape, SD_PRED, v);
+    v = d == HLO_EQ || d == HLO_NE   ? equal(x, y)
+        : d == HLO_LT || d == HLO_GE ? less(x, y)
+                                     : less(y, x);
+    if (v < 0)
+        return NULL;
+    if (d == HLO_NE || d == HLO_GE || d == HLO_LE)
+        v = !v;
+    return pass_fill_s64(pass_at(in), in->shape, SD_PRED, v);
 }
 
 /* Is it `of(..) != number`? */

@@ -508,6 +508,10 @@ bool hlo_attend_has_kernel(const hlo_inst *in);
 enum { HLO_ATTEND_LEAST_READ = 32, HLO_ATTEND_MOST_READ = 128,
        HLO_ATTEND_MOST_ROWS = 1 << 24 /* of a matrix, and bytes of one */ };
 bool hlo_attend_is_matrices(const hlo_attend *a);
+/* As far as it is told by the dimensions of a position of q and k, and of v,
+ * and by the rows of a matrix and the elements of one. */
+bool hlo_attend_fits_blocks(int64_t d, int64_t e);
+bool hlo_attend_fits_matrix(int64_t rows, int64_t row);
 char hlo_attend_letter(int axis);
 
 /* ---- infer, verify, print, parse, eval ---- */

@@ -218,6 +218,18 @@ static bool fits_lines(const hlo_attend *a)
     return true;
 }
 
+bool hlo_attend_fits_blocks(int64_t d, int64_t e)
+{
+    return d >= HLO_ATTEND_LEAST_READ && e >= HLO_ATTEND_LEAST_READ &&
+           e <= HLO_ATTEND_MOST_READ;
+}
+
+bool hlo_attend_fits_matrix(int64_t rows, int64_t row)
+{
+    return rows < HLO_ATTEND_MOST_ROWS &&
+           row < HLO_ATTEND_MOST_ROWS / (int64_t)sizeof(uint16_t);
+}
+
 static bool is_matrix(const hlo_attend *a, int array, int axis)
 {
     const int64_t *s = a->stride[array];
@@ -228,18 +240,16 @@ static bool is_matrix(const hlo_attend *a, int array, int axis)
             return false;
         rows *= s[i] >= row ? a->extent[i] : 1;
     }
-    return rows < HLO_ATTEND_MOST_ROWS &&
-           row < HLO_ATTEND_MOST_ROWS / (int64_t)sizeof(uint16_t);
+    return hlo_attend_fits_matrix(rows, row);
 }
 
 bool hlo_attend_is_matrices(const hlo_attend *a)
 {
-    int64_t d = a->extent[HLO_ATTEND_D], e = a->extent[HLO_ATTEND_E];
-
     return a->kind == HLO_ATTEND_VALUE && a->nresult == 1 &&
-           d >= HLO_ATTEND_LEAST_READ && e >= HLO_ATTEND_LEAST_READ &&
-           e <= HLO_ATTEND_MOST_READ && is_matrix(a, 0, HLO_ATTEND_Q) &&
-           is_matrix(a, 1, HLO_ATTEND_K) && is_matrix(a, 2, HLO_ATTEND_K);
+           hlo_attend_fits_blocks(a->extent[HLO_ATTEND_D],
+                                  a->extent[HLO_ATTEND_E]) &&
+           is_matrix(a, 0, HLO_ATTEND_Q) && is_matrix(a, 1, HLO_ATTEND_K) &&
+           is_matrix(a, 2, HLO_ATTEND_K);
 }
 
 bool hlo_attend_has_kernel(const hlo_inst *in)

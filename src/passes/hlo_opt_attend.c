@@ -282,12 +282,10 @@ static bool fits_matrices(const attend_pattern *p)
 
     for (int i = 0; i < p->naxis; i++)
         batch *= i == p->row || i == p->key ? 1 : p->extent[i];
-    return d >= HLO_ATTEND_LEAST_READ && e >= HLO_ATTEND_LEAST_READ &&
-           e <= HLO_ATTEND_MOST_READ &&
-           batch * SD_MAX(p->extent[p->row], p->extent[p->key]) <
-               HLO_ATTEND_MOST_ROWS &&
-           batch * SD_MAX(d, e) <
-               HLO_ATTEND_MOST_ROWS / (int64_t)sizeof(uint16_t);
+    return hlo_attend_fits_blocks(d, e) &&
+           hlo_attend_fits_matrix(
+               batch * SD_MAX(p->extent[p->row], p->extent[p->key]),
+               batch * SD_MAX(d, e));
 }
 
 static bool fits(attend_pattern *p, const device_desc *dev)

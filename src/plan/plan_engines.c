@@ -15,7 +15,6 @@ const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
 #define FLOATS(id, needs_, part_, sum_, k) \
     [PLAN_ENGINE_##id] = {.needs = needs_, \
                           .depth = k, \
-                          .bits = 32 / (k), \
                           .part = part_, \
                           .sum = sum_},
 #define MATRIX(id, needs_, part_, sum_, m_, n_, k, items_, panels_) \

@@ -349,9 +349,9 @@ void plan_choose_passes(plan_kernel *k, int lane, const device_desc *dev)
         plan_find_sliding(k, &k->pass[i], lane);
         plan_find_across(k, &k->pass[i], lane);
     }
-    for (int i = 0; host && i < k->npass; i++)
+    for (int i = 0; host && i < k->npass; i++) {
         k->pass[i].drops = drops_subnormals(&c, i);
-    for (int i = 0; host && i < k->npass; i++)
         k->pass[i].one_by_one = goes_one_by_one(&c, &k->pass[i]);
+    }
     take_squares(k, lane);
 }

@@ -183,9 +183,36 @@ static PJRT_Error *share(pjrt_sundog_tensor *a)
     return pjrt_return(st);
 }
 
+/* ---- capsules ---- */
+
+/* A process has one Python: what it says of itself is the same each time. */
+static _Atomic(int (*)(void *, const char *)) is_valid;
+static _Atomic(void *(*)(void *, const char *)) pointer_of;
+
+/* Who takes a tensor calls its capsule "used_dltensor". */
+static void drop_capsule(void *capsule)
+{
+    static const char name[] = "dltensor";
+
+    if (is_valid(capsule, name)) {
+        dl_tensor *t = pointer_of(capsule, name);
+
+        t->deleter(t);
+    }
+}
+
+static PJRT_Error *capsule(pjrt_sundog_capsule *a)
+{
+    is_valid = a->is_valid;
+    pointer_of = a->pointer;
+    a->destructor = drop_capsule;
+    return NULL;
+}
+
 const pjrt_sundog_extension pjrt_sundog = {
     .base = {.struct_size = sizeof(pjrt_sundog_extension),
              .type = (PJRT_Extension_Type)PJRT_SUNDOG_TYPE},
     .register_handler = pjrt_sundog_register_handler,
     .share = share,
+    .capsule = capsule,
 };

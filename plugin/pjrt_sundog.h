@@ -29,10 +29,22 @@ typedef struct {
     void *tensor;  /* out */
 } pjrt_sundog_tensor;
 
+/* The destructor of a PyCapsule "dltensor", which deletes a tensor that nobody
+ * took.  It may run while an exception is on its way (a consumer refused the
+ * tensor), where no code of Python's may: hence in C, by two functions of
+ * Python's that do not look at exceptions. */
+typedef struct {
+    size_t struct_size;
+    int (*is_valid)(void *capsule, const char *name);  /* PyCapsule_IsValid */
+    void *(*pointer)(void *capsule, const char *name); /* _GetPointer */
+    void (*destructor)(void *capsule);                 /* out */
+} pjrt_sundog_capsule;
+
 typedef struct {
     PJRT_Extension_Base base;
     PJRT_Error *(*register_handler)(pjrt_sundog_handler *a);
     PJRT_Error *(*share)(pjrt_sundog_tensor *a);
+    PJRT_Error *(*capsule)(pjrt_sundog_capsule *a);
 } pjrt_sundog_extension;
 extern const pjrt_sundog_extension pjrt_sundog;
 

@@ -68,22 +68,23 @@ class Share(ctypes.Structure):  # pjrt_sundog_tensor
                 ("tensor", ctypes.c_void_p)]
 
 
-DELETER = 56  # of DLManagedTensor: its function
+class Capsule(ctypes.Structure):  # pjrt_sundog_capsule
+    _fields_ = [("struct_size", ctypes.c_size_t), ("is_valid", ctypes.c_void_p),
+                ("pointer", ctypes.c_void_p), ("destructor", ctypes.c_void_p)]
+
+
 NAME = b"dltensor"
 python = ctypes.pythonapi
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def drop(capsule):
-    """A capsule goes: nobody took the tensor if it still has its name."""
-    valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
-        ("PyCapsule_IsValid", python))
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", python))
-    if valid(capsule, NAME):
-        tensor = get(capsule, NAME)
-        f = ctypes.c_void_p.from_address(tensor + DELETER).value
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(f)(tensor)
+@functools.cache
+def destructor(plugin):
+    """What deletes the tensor of a capsule that nobody took."""
+    at = lambda f: ctypes.cast(f, ctypes.c_void_p).value
+    args = Capsule(ctypes.sizeof(Capsule), at(python.PyCapsule_IsValid),
+                   at(python.PyCapsule_GetPointer))
+    plugin.call(plugin.own().capsule, args)
+    return args.destructor
 
 
 def share(plugin, x, stream):
@@ -94,7 +95,7 @@ def share(plugin, x, stream):
     plugin.call(plugin.own().share, args)
     new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
                             ctypes.c_void_p)(("PyCapsule_New", python))
-    return new(args.tensor, NAME, drop)
+    return new(args.tensor, NAME, destructor(plugin))
 
 
 def exporting(plugin, theirs):

@@ -26,7 +26,8 @@ class Extension(ctypes.Structure):
 
 class Own(ctypes.Structure):  # pjrt_sundog_extension
     _fields_ = [("struct_size", Size), ("type", Number), ("next", Pointer),
-                ("register_handler", Pointer), ("share", Pointer)]
+                ("register_handler", Pointer), ("share", Pointer),
+                ("capsule", Pointer)]
 
 
 class RegisterHandler(ctypes.Structure):

@@ -12,11 +12,8 @@ const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
                           .part = part_, \
                           .sum = sum_, \
                           .tiles = true},
-#define FLOATS(id, needs_, part_, sum_, k) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .part = part_, \
-                          .sum = sum_},
+#define FLOATS(id, needs_, p, s, k) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, .depth = k, .part = p, .sum = s},
 #define MATRIX(id, needs_, part_, sum_, m_, n_, k, items_, panels_) \
     [PLAN_ENGINE_##id] = {.needs = needs_, \
                           .depth = k, \

@@ -1,6 +1,6 @@
 """Attention and its relatives beside JAX's CPU: forward, masked, several
 types, odd sizes, gradients; and that no array of ours has the size of a T x T
-one.  Argument: which part to run."""
+one.  Arguments: which parts to run, all if none."""
 
 import re
 import sys
@@ -128,5 +128,6 @@ def relatives():
     check("kernel matrix", lambda x, y: jnp.exp(-far(x, y) / 16) @ y, x, y, tol=100, most=1500 * 2500 - 1)
 
 
-for part in sys.argv[1:]:
-    {"forward": forward, "gradients": gradients, "relatives": relatives}[part]()
+PARTS = {"forward": forward, "gradients": gradients, "relatives": relatives}
+for part in sys.argv[1:] or PARTS:
+    PARTS[part]()

@@ -34,3 +34,22 @@ for odd in dense.T, room[at + 1:at + 9]:  # not as we have arrays: copied
 def test_a_producer_is_asked_once(python):
     out = python(IN, env={"SUNDOG_DEVICE": "host"}).split()
     assert out == "1 True True True 2016.0".split() + ["True"] * 6
+
+
+OUT = """
+import jax, jax.numpy as jnp, numpy as np
+x = jnp.arange(64, dtype=jnp.bfloat16)  # NumPy reads no bf16
+for consumer in np.from_dlpack, lambda x: x.__dlpack__().missing:
+    try:
+        consumer(x)
+    except (BufferError, RuntimeError, AttributeError):  # as NumPy 1 and 2 say
+        print("refused")
+at = x.unsafe_buffer_pointer()
+y = jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+print(y.unsafe_buffer_pointer() == at)  # nothing of x is lent any more
+"""
+
+
+def test_a_tensor_that_is_refused_is_given_back(python):
+    out = python(OUT, env={"SUNDOG_DEVICE": "host"}).split()
+    assert out == ["refused", "refused", "True"]

@@ -80,6 +80,43 @@ static void shared_memory_stays(void **state)
           "no buffer showed the pointer");
 }
 
+/* Stands for Python's capsule: its name, and what it is about. */
+typedef struct {
+    const char *name;
+    void *pointer;
+} fake_capsule;
+
+static int has_name(void *capsule, const char *name)
+{
+    return strcmp(((fake_capsule *)capsule)->name, name) == 0;
+}
+
+static void *its_pointer(void *capsule, const char *name)
+{
+    (void)name;
+    return ((fake_capsule *)capsule)->pointer;
+}
+
+/* A consumer that takes a tensor gives its capsule another name. */
+static void tensors_that_nobody_takes_go_with_their_capsule(void **state)
+{
+    PJRT_Buffer *b = array(memory, NULL, PJRT_Buffer_Type_F32);
+    pjrt_sundog_tensor a = {.struct_size = sizeof a, .pointer = pointer_of(b)};
+    pjrt_sundog_capsule c = {
+        .struct_size = sizeof c, .is_valid = has_name, .pointer = its_pointer};
+    fake_capsule f;
+
+    (void)state;
+    ok(own()->capsule(&c), "capsule");
+    ok(own()->share(&a), "share");
+    f = (fake_capsule){"used_dltensor", a.tensor};
+    c.destructor(&f);
+    assert_memory_equal(((tensor *)a.tensor)->data, numbers, sizeof numbers);
+    f.name = "dltensor";
+    c.destructor(&f); /* the leak checker asks whether the tensor went */
+    destroy(b);
+}
+
 /* What is shared is not given away: a program that it is donated to works on a
  * copy. */
 static void shared_memory_is_not_donated(void **state)
@@ -145,5 +182,7 @@ static void handlers_are_of_a_kind_of_device(void **state)
           "custom-call target test_own has no handler to execute");
 }
 
-TESTS(own, T(shared_memory_stays), T(shared_memory_is_not_donated),
-      T(what_DLPack_has_no_word_for), T(handlers_are_of_a_kind_of_device))
+TESTS(own, T(shared_memory_stays),
+      T(tensors_that_nobody_takes_go_with_their_capsule),
+      T(shared_memory_is_not_donated), T(what_DLPack_has_no_word_for),
+      T(handlers_are_of_a_kind_of_device))

@@ -231,13 +231,11 @@ static void programs_plan_and_run(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(programs); i++) {
-        device_desc dev[2];
+        device_desc dev[2] = {described("host:v4"), described("cl:pvc")};
         counts n[2], h, g;
 
         /* its own, whichever programs stand beside it */
         seed = sd_hash(programs[i].name, strlen(programs[i].name), 0);
-        assert_true(device_desc_of_name("host:v4", &dev[0]));
-        assert_true(device_desc_of_name("cl:pvc", &dev[1]));
         run_program(programs[i].name, dev, 2, n);
         h = n[0];
         g = n[1];
@@ -278,10 +276,9 @@ static void long_rows_are_sorted_by_digits(void **state)
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(device); i++) {
-        device_desc dev;
+        device_desc dev = described(device[i]);
         counts n;
 
-        assert_true(device_desc_of_name(device[i], &dev));
         dev.access = 0;
         seed = i;
         n = run_on("sort_digits", &dev);
@@ -295,11 +292,10 @@ static void long_rows_are_sorted_by_digits(void **state)
  * on their way. */
 static void updates_come_by_buckets(void **state)
 {
-    device_desc dev;
+    device_desc dev = described("cuda:sm_90");
     counts n;
 
     (void)state;
-    assert_true(device_desc_of_name("cuda:sm_90", &dev));
     seed = 5;
     n = run_on("scatter_buckets", &dev);
     /* of each places, three of a digit, buckets; of the second two tables,
@@ -317,13 +313,9 @@ static void devices_share_their_fusions(void **state)
     for (size_t i = 0; i < SD_COUNTOF(same); i++) {
         sd_arena *a = sd_arena_create();
         sd_buf x = {0}, y = {0};
-        device_desc host, gpu;
-        plan *p, *q;
+        device_desc host = described("host:v3"), gpu = described("cl:dg2-g10");
+        plan *p = make(a, same[i], &host), *q = make(a, same[i], &gpu);
 
-        assert_true(device_desc_of_name("host:v3", &host));
-        assert_true(device_desc_of_name("cl:dg2-g10", &gpu));
-        p = make(a, same[i], &host);
-        q = make(a, same[i], &gpu);
         hlo_print(&x, p->m);
         hlo_print(&y, q->m);
         assert_int_equal(x.len, y.len);
@@ -414,10 +406,9 @@ static void plans_read_as_before(void **state)
             sd_buf is = {0}, was = {0};
             char *path = sd_arena_fmt(a, "%s/%s.%s.txt", plan_folder,
                                       row[i].name, suffix[j]);
-            device_desc dev;
+            device_desc dev = described(device[j]);
             plan *p;
 
-            assert_true(device_desc_of_name(device[j], &dev));
             if (j == 3)
                 dev.libs = 0;
             p = make(a, row[i].name, &dev);
@@ -443,11 +434,10 @@ static void large_shares_are_brought_beside_kernels(void **state)
                                       THUNK_JOIN, THUNK_KERNEL};
     sd_arena *a = sd_arena_create();
     const thunk_seq *s;
-    device_desc dev;
+    device_desc dev = described("cuda:sm_90");
     plan *p;
 
     (void)state;
-    assert_true(device_desc_of_name("cuda:sm_90", &dev));
     dev.features |= DEVICE_HAS_PEERS;
     p = make(a, "large/beside", &dev);
     s = &p->program->seq;
@@ -465,14 +455,12 @@ static void large_shares_are_brought_beside_kernels(void **state)
 static void donated_loops_run_in_place(void **state)
 {
     sd_arena *a = sd_arena_create();
-    device_desc dev;
-    plan *p;
+    device_desc dev = described("host:v4");
+    plan *p = make(a, "while_rows", &dev);
     counts n = {0};
     bool aliased = false;
 
     (void)state;
-    assert_true(device_desc_of_name("host:v4", &dev));
-    p = make(a, "while_rows", &dev);
     for (int i = 0; i < p->program->seq.n; i++)
         if (p->program->seq.at[i].kind == THUNK_WHILE)
             count_steps(&p->program->seq.at[i].seq[1], &n);

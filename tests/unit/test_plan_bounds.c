@@ -1,7 +1,6 @@
 /* What a program could reach: sums of many terms, kernels of many operands,
  * axes up to the last bit of a mask; and what is the same only if it is the
  * same, not if its hash is. */
-#include "passes.h"
 #include "plan_cluster.h"
 
 #include <setjmp.h>
@@ -11,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "hlo_written.h"
-#include "want_error.h"
+#include "plan_made.h"
 
 /* ---- expressions ---- */
 
@@ -79,20 +77,6 @@ static void dims(sd_buf *b, int rank, int64_t n)
         sd_buf_fmt(b, "%s%" PRId64, d ? "," : "", n);
 }
 
-static plan *plan_text(sd_arena *a, const char *text, const char *device)
-{
-    sd_options opt = {0};
-    device_desc dev;
-    hlo_module *m = parse_text(a, text);
-    plan *p;
-
-    assert_true(device_desc_of_name(device, &dev));
-    want_success(hlo_optimize(m, &dev, &opt, NULL, NULL));
-    want_success(plan_make(a, m, &dev, &opt, &p));
-    want_success(plan_verify(p));
-    return p;
-}
-
 /* Plans it for a CPU and a GPU; the most slots and nodes that a kernel has. */
 static void plan_both(const char *text, int *slots, int *nodes)
 {
@@ -101,7 +85,7 @@ static void plan_both(const char *text, int *slots, int *nodes)
     *slots = *nodes = 0;
     for (int i = 0; i < 2; i++) {
         sd_arena *a = sd_arena_create();
-        plan *p = plan_text(a, text, device[i]);
+        plan *p = plan_on(a, text, device[i]);
 
         for (int k = 0; k < p->nkernel; k++) {
             *slots = SD_MAX(*slots, p->kernel[k]->nslot);
@@ -182,7 +166,7 @@ static void full_kernels_take_numbers(void **state)
                    i);
     sd_buf_str(&b, "}\n");
     sd_buf_u8(&b, 0);
-    p = plan_text(a, b.at, "host:v3");
+    p = plan_on(a, b.at, "host:v3");
     assert_int_equal(p->nkernel, 1);
     assert_int_equal(p->kernel[0]->nslot, 2);
     plan_destroy(p);
@@ -478,21 +462,21 @@ static void kernels_are_equal_only_in_every_field(void **state)
 static void kernels_that_differ_in_one_attribute_stay_two(void **state)
 {
     sd_arena *a = sd_arena_create();
-    plan *p = plan_text(
-        a,
-        "HloModule m\n"
-        "less { x = pred[] parameter(0) y = pred[] parameter(1)"
-        " ROOT z = pred[] compare(x, y), direction=LT }\n"
-        "ENTRY f {\n"
-        "  x = f32[64] parameter(0)\n  y = f32[64] parameter(1)\n"
-        "  a = pred[64] compare(x, y), direction=LT\n"
-        "  s = pred[64] sort(a), dimensions={0}, to_apply=less\n"
-        "  b = pred[64] compare(x, y), direction=LT, type=TOTALORDER\n"
-        "  t = pred[64] sort(b), dimensions={0}, to_apply=less\n"
-        "  c = pred[64] compare(x, y), direction=GT\n"
-        "  u = pred[64] sort(c), dimensions={0}, to_apply=less\n"
-        "  ROOT r = (pred[64], pred[64], pred[64]) tuple(s, t, u)\n}\n",
-        "host:v3");
+    plan *p =
+        plan_on(a,
+                "HloModule m\n"
+                "less { x = pred[] parameter(0) y = pred[] parameter(1)"
+                " ROOT z = pred[] compare(x, y), direction=LT }\n"
+                "ENTRY f {\n"
+                "  x = f32[64] parameter(0)\n  y = f32[64] parameter(1)\n"
+                "  a = pred[64] compare(x, y), direction=LT\n"
+                "  s = pred[64] sort(a), dimensions={0}, to_apply=less\n"
+                "  b = pred[64] compare(x, y), direction=LT, type=TOTALORDER\n"
+                "  t = pred[64] sort(b), dimensions={0}, to_apply=less\n"
+                "  c = pred[64] compare(x, y), direction=GT\n"
+                "  u = pred[64] sort(c), dimensions={0}, to_apply=less\n"
+                "  ROOT r = (pred[64], pred[64], pred[64]) tuple(s, t, u)\n}\n",
+                "host:v3");
     int n = 0;
 
     (void)state;
@@ -535,7 +519,7 @@ static int kernels_of(void (*write)(sd_buf *b, int n), int n)
 
     write(&b, n);
     sd_buf_u8(&b, 0);
-    p = plan_text(a, b.at, "host:v3");
+    p = plan_on(a, b.at, "host:v3");
     count = p->nkernel;
     plan_destroy(p);
     sd_buf_finish(&b);

@@ -11,10 +11,7 @@
 static const plan_kernel *first_kernel(sd_arena *a, const char *text,
                                        const char *device, plan **p)
 {
-    device_desc dev;
-
-    assert_true(device_desc_of_name(device, &dev));
-    *p = make_of_text(a, text, &dev);
+    *p = plan_on(a, text, device);
     return (*p)->kernel[0];
 }
 

@@ -261,6 +261,10 @@ static bool stays(const hlo_inst *in, int d)
     switch (in->op) {
     case HLO_REVERSE:
         return true; /* parts change places where it is d (spmd_apply.c) */
+    case HLO_ALL_GATHER:
+    case HLO_REDUCE_SCATTER:
+    case HLO_ALL_TO_ALL:
+        return d != hlo_collective_dim(in);
     case HLO_CONCATENATE:
     case HLO_SORT:
         return !hlo_dims_hold(in->dims, d);
@@ -497,8 +501,13 @@ bool spmd_rule_of(const hlo_inst *in, spmd_rule *r)
         return elementwise(in, r);
     case HLO_ALL_REDUCE: /* a manual computation's, of automatic parts */
     case HLO_COLLECTIVE_PERMUTE:
+    case HLO_COLLECTIVE_BROADCAST:
         return in->narg == 1 && sd_shape_is_array(in->shape) &&
                elementwise(in, r);
+    case HLO_ALL_GATHER: /* so are these */
+    case HLO_REDUCE_SCATTER:
+    case HLO_ALL_TO_ALL:
+        return in->narg == 1 && same_dims(in, r);
     case HLO_CONCATENATE:
     case HLO_REVERSE:
     case HLO_SORT:

@@ -343,6 +343,14 @@ def _():
         return x+y,x*at,x+more,(x.T+y.T),lax.with_sharding_constraint(y,S('y','x')),y.sum()
     return jax.jit(f).lower(sds((24,600),sh=S('x','y')))
 
+@prog('collectives_beside_an_automatic_axis')
+def _():
+    def f(a):
+        g=lax.all_gather(a,'x',axis=0,tiled=True)
+        return (g,lax.all_gather(a,'x',axis=1),lax.psum_scatter(g,'x',scatter_dimension=1,tiled=True),
+                lax.psum_scatter(g.reshape(4,4,8,8),'x'),lax.all_to_all(a,'x',1,0,tiled=True),lax.all_to_all(a,'x',0,0,tiled=True))
+    return jax.jit(sm(f,P('x'),P('x'),axis_names={'x'},check_vma=False)).lower(sds((16,8,8),sh=S('x',None,'y')))
+
 
 # ---- what is done with them ----
 

@@ -384,6 +384,27 @@ def moe():
         NamedSharding(line, P()), out)).lower(p, x, x)
 
 
+@step
+def manual_fsdp():
+    """What gathers weights and scatters gradients along x says so itself; y, of
+    tensor parallelism, is left automatic."""
+    def loss(p, x, y):
+        w1 = lax.all_gather(p["w1"], "x", axis=0, tiled=True)
+        w2 = lax.all_gather(p["w2"], "x", axis=1, tiled=True)
+        return jnp.sum((jnp.tanh(x @ w1) @ w2 - y) ** 2)
+
+    def body(p, x, y):
+        return jax.tree.map(lambda w, g: w - 0.1 * g, p,
+                            jax.grad(loss)(p, x, y))
+    specs = {"w1": P("x"), "w2": P(None, "x")}
+    p = {"w1": arg(grid, P("x", "y"), 32, 64),
+         "w2": arg(grid, P("y", "x"), 64, 16)}
+    f = jax.shard_map(body, mesh=grid, in_specs=(specs, P("x"), P("x")),
+                      out_specs=specs, axis_names={"x"}, check_vma=False)
+    return jax.jit(f).lower(p, arg(grid, P("x"), 64, 32),
+                            arg(grid, P("x"), 64, 16))
+
+
 def main(out):
     for name, lower in STEPS.items():
         with open(os.path.join(out, name + ".mlir"), "w") as f:

@@ -230,6 +230,17 @@ def test_tensor_parallel(lowered):
         "all-reduce": (2, 4 * (64 // 4 * 16 + (W1 + B1 + W2) // 2 + B2 + LOSS))}
 
 
+def test_fully_sharded_by_hand(lowered):
+    """Weights are gathered along the manual axis in halves, as they are cut along
+    the automatic one, and gradients summed in shares so; the halves of the second
+    layer's product meet."""
+    check(lowered, "manual_fsdp")
+    assert moved(lowered, "manual_fsdp") == {
+        "all-gather": (2, 4 * (W1 + W2) // 2),
+        "reduce-scatter": (2, 4 * (W1 + W2) // 2),
+        "all-reduce": (1, 4 * (64 // 4 * 16))}
+
+
 # Six layers h + tanh(h @ a) @ b in a scan: a [6, 32, 64], b [6, 64, 32]; h is
 # [64, 32].
 LAYERS, WEIGHT, STATE = 6, 32 * 64, 64 * 32

@@ -13,14 +13,15 @@
 static bool has_call(plan *p, libcall *call)
 {
     const thunk_seq *s = &p->program->seq;
-    int i = 0;
+    bool has = false;
 
-    while (i < s->n && s->at[i].kind != THUNK_LIBCALL)
-        i++;
-    if (i < s->n && call)
-        *call = *s->at[i].call;
+    for (int i = 0; i < s->n && !has; i++) {
+        has = s->at[i].kind == THUNK_LIBCALL;
+        if (has && call)
+            *call = *s->at[i].call;
+    }
     plan_destroy(p);
-    return i < s->n;
+    return has;
 }
 
 /* Is the program of one product or convolution a call on that device? */

@@ -334,7 +334,9 @@ const plan_node *plan_scatter_of(const plan_kernel *k);
 /* How many places of a scatter a position of an outer axis has for itself, one
  * after the other: 0 where they lie apart. */
 int64_t plan_own_places(const plan_kernel *k, int axis);
-/* The axis of place LANE, or -1: none, in a kernel that sorts or calls. */
+/* The first axis of that place, or -1: none has it; LANE is nowhere in a kernel
+ * that sorts or calls. */
+int plan_axis_at(const plan_kernel *k, plan_place place);
 int plan_lane_of(const plan_kernel *k);
 /* The axis that a kernel's scans run over, if that is its only loop and nothing
  * else is summed there; or -1. */

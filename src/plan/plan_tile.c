@@ -257,12 +257,17 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         k->slot[i].noalias &= k->slot[i].access == PLAN_READ;
 }
 
-int plan_lane_of(const plan_kernel *k)
+int plan_axis_at(const plan_kernel *k, plan_place place)
 {
     for (int i = 0; i < k->naxis; i++)
-        if (k->axis[i].place == PLAN_LANE)
+        if (k->axis[i].place == place)
             return i;
     return -1;
+}
+
+int plan_lane_of(const plan_kernel *k)
+{
+    return plan_axis_at(k, PLAN_LANE);
 }
 
 int plan_copied_along(const plan_kernel *k, const plan_node *n)
@@ -296,10 +301,9 @@ int plan_wide_axis(const plan_kernel *k, const plan_node *n)
         along = plan_running_axis(k);
     if (along >= 0)
         return along;
-    for (int i = 0; n->staged && i < k->naxis; i++)
-        if (k->axis[i].place == PLAN_CROWD)
-            return i;
-    return plan_lane_of(k);
+    if (n->staged)
+        along = plan_axis_at(k, PLAN_CROWD);
+    return along >= 0 ? along : plan_lane_of(k);
 }
 
 /* ---- sub-groups ---- */

@@ -431,6 +431,10 @@ emit_value emit_group_sum(emit *e, const plan_node *n, int copy);
 
 /* ---- emit_engine.c: what blocks have instead of multiply_add ---- */
 
+/* Where row k of column n is in panels of `wide` columns: a panel lies `panel`
+ * behind the one before it, a row `row`. */
+LLVMValueRef emit_panel_place(emit *e, int64_t wide, int64_t panel, int64_t row,
+                              LLVMValueRef k, LLVMValueRef n);
 typedef struct { /* from parts, whose rows are `row` parts, to words: word k of
                     column n at n / wide * panel + k * `k` + n % wide */
     LLVMValueRef from, to, words, columns;

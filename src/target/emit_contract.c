@@ -148,11 +148,7 @@ static void put_x(emit *e, void *ctx)
 static LLVMValueRef place_y(emit *e, const plan_blocks *b, LLVMValueRef k,
                             LLVMValueRef n)
 {
-    LLVMValueRef wide = emit_si(e, b->vectors * e->w);
-    LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
-
-    n = LLVMBuildURem(e->b, n, wide, "");
-    return emit_mad(e, panel, b->y_panel, emit_mad(e, k, b->y_k, n));
+    return emit_panel_place(e, b->vectors * e->w, b->y_panel, b->y_k, k, n);
 }
 
 static void put_y(emit *e, void *ctx)

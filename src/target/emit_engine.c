@@ -59,22 +59,21 @@ LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,
 
 /* ---- words ---- */
 
-/* Word k of column n. */
-static LLVMValueRef word_place(emit *e, const emit_words *w, LLVMValueRef k,
-                               LLVMValueRef n)
+LLVMValueRef emit_panel_place(emit *e, int64_t wide, int64_t panel, int64_t row,
+                              LLVMValueRef k, LLVMValueRef n)
 {
-    LLVMValueRef wide = emit_si(e, w->wide);
-    LLVMValueRef panel = LLVMBuildUDiv(e->b, n, wide, "");
+    LLVMValueRef at = emit_over(e, n, wide);
 
-    n = LLVMBuildURem(e->b, n, wide, "");
-    return emit_mad(e, panel, w->panel, emit_mad(e, k, w->k, n));
+    n = emit_rest(e, n, wide);
+    return emit_mad(e, at, panel, emit_mad(e, k, row, n));
 }
 
 static void put_words(emit *e, const emit_words *w, LLVMValueRef k,
                       LLVMValueRef n, LLVMValueRef v)
 {
-    emit_mem_write(e, SD_S32, w->to, word_place(e, w, k, n),
-                   (emit_value){v, NULL});
+    LLVMValueRef at = emit_panel_place(e, w->wide, w->panel, w->k, k, n);
+
+    emit_mem_write(e, SD_S32, w->to, at, (emit_value){v, NULL});
 }
 
 /* Words k of a vector of columns, from rows of parts. */

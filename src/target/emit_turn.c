@@ -7,14 +7,6 @@
  * copies of the one are those of the other.  A tile is a square. */
 #include "emit.h"
 
-static int crowd_of(const plan_kernel *k)
-{
-    for (int i = 0; i < k->naxis; i++)
-        if (k->axis[i].place == PLAN_CROWD)
-            return i;
-    return -1;
-}
-
 static bool is_staged(const emit *e)
 {
     for (int i = 0; i < e->k->narea; i++)
@@ -39,7 +31,8 @@ static LLVMValueRef place_of(emit *e, const plan_node *n, int copy, int lane,
 
 emit_value emit_staged(emit *e, const plan_node *n, int copy)
 {
-    LLVMValueRef at = place_of(e, n, copy, e->lane, crowd_of(e->k));
+    LLVMValueRef at =
+        place_of(e, n, copy, e->lane, plan_axis_at(e->k, PLAN_CROWD));
 
     return emit_mem_read(e, n->dtype, emit_area(e, n->area, 0), at, 1);
 }
@@ -78,7 +71,7 @@ static void exchange(emit *e, int lane, int crowd)
 
 void emit_stage_loads(emit *e)
 {
-    int lane = e->lane, crowd = crowd_of(e->k);
+    int lane = e->lane, crowd = plan_axis_at(e->k, PLAN_CROWD);
     emit_axis was[2];
     emit_loop once;
 

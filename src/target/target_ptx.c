@@ -403,20 +403,24 @@ static void add_products(emit *e, int nx, int ny)
     sd_buf_finish(&text);
 }
 
-/* What tells wgmma of an operand (PTX, "matrix descriptor"): its address,
- * distances in units of 16 bytes, and lines whose parts are exchanged.  Along K
- * eight lines are 1,024 bytes from the next eight.  Else these are positions of
- * K, and 64 neighbours are a step's lines from the next 64. */
-static LLVMValueRef describe(emit *e, LLVMValueRef p, bool deep)
+LLVMValueRef target_ptx_describe(emit *e, LLVMValueRef p, int64_t apart)
 {
-    uint64_t apart = deep ? 1 : (uint64_t)e->k->blocks->step * PLAN_LINE / 16;
-    uint64_t rest = apart << 16 | (uint64_t)PLAN_LINES * PLAN_LINE / 16 << 32 |
-                    (uint64_t)1 << 62;
+    enum { EIGHT_LINES = PLAN_LINES * PLAN_LINE / PTX_UNIT };
+    uint64_t rest =
+        (uint64_t)apart << 16 | (uint64_t)EIGHT_LINES << 32 | (uint64_t)1 << 62;
     LLVMValueRef at = LLVMBuildPtrToInt(e->b, p, e->i64, "");
 
     at = LLVMBuildAnd(e->b, at, LLVMConstInt(e->i64, 0x3ffff, 0), "");
     at = LLVMBuildLShr(e->b, at, LLVMConstInt(e->i64, 4, 0), "");
     return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, rest, 0), "");
+}
+
+/* Where K's positions are lines, 64 neighbours are a step's lines from the next
+ * 64. */
+static LLVMValueRef describe(emit *e, LLVMValueRef p, bool deep)
+{
+    return target_ptx_describe(
+        e, p, deep ? 1 : e->k->blocks->step * PLAN_LINE / PTX_UNIT);
 }
 
 /* x of product i: what describes it, or the item's words $0, $1, .. */

@@ -29,24 +29,9 @@ static void take_sums(emit *e, const char *sums, LLVMValueRef *out, int n)
 }
 
 enum {
-    UNIT = 16, /* bytes that descriptors count */
-    EIGHT_LINES = PLAN_LINES * PLAN_LINE / UNIT,
-    STEP = 32 / UNIT, /* of a line: an instruction's positions of K */
-    STEPS = PLAN_LINE / UNIT / STEP
+    STEP = 32 / PTX_UNIT, /* of a line: an instruction's positions of K */
+    STEPS = PLAN_LINE / PTX_UNIT / STEP
 };
-
-/* As `describe` of target_ptx.c: apart, in units, is what lies between columns
- * of lines where K's positions are lines. */
-static LLVMValueRef describe(emit *e, LLVMValueRef p, int64_t apart)
-{
-    uint64_t rest =
-        (uint64_t)apart << 16 | (uint64_t)EIGHT_LINES << 32 | (uint64_t)1 << 62;
-    LLVMValueRef at = LLVMBuildPtrToInt(e->b, p, e->i64, "");
-
-    at = LLVMBuildAnd(e->b, at, LLVMConstInt(e->i64, 0x3ffff, 0), "");
-    at = LLVMBuildLShr(e->b, at, LLVMConstInt(e->i64, 4, 0), "");
-    return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, rest, 0), "");
-}
 
 static const char *type_of(const emit *e)
 {
@@ -67,13 +52,14 @@ static void put_sums(sd_buf *text, const emit *e, const char *name, int columns)
 static int64_t next_step(int i, int64_t rows)
 {
     return (i + 1) % STEPS ? STEP
-                           : rows * PLAN_LINE / UNIT - (STEPS - 1) * STEP;
+                           : rows * PLAN_LINE / PTX_UNIT - (STEPS - 1) * STEP;
 }
 
 /* The first instruction does not add. */
 static void multiply(emit *e, const emit_turn_product *p)
 {
-    LLVMValueRef from[2] = {describe(e, p->x, 1), describe(e, p->y, 1)};
+    LLVMValueRef from[2] = {target_ptx_describe(e, p->x, 1),
+                            target_ptx_describe(e, p->y, 1)};
     sd_buf text = {0};
 
     sd_buf_str(&text, "{.reg .pred p, first; .reg .b64 x, y; "
@@ -96,7 +82,7 @@ static void add(emit *e, const emit_turn_product *p)
 {
     int n = EMIT_PIECES * p->times;
     int64_t step =
-        plan_engine_table[e->k->attend->engine].depth * PLAN_LINE / UNIT;
+        plan_engine_table[e->k->attend->engine].depth * PLAN_LINE / PTX_UNIT;
     LLVMValueRef from[PTX_ARGS];
     sd_buf text = {0}, how = {0};
 
@@ -104,7 +90,7 @@ static void add(emit *e, const emit_turn_product *p)
         from[i] = p->word[i];
         sd_buf_str(&how, "r,");
     }
-    from[n] = describe(e, p->y, p->y_rows * PLAN_LINE / UNIT);
+    from[n] = target_ptx_describe(e, p->y, p->y_rows * PLAN_LINE / PTX_UNIT);
     sd_buf_fmt(&how, "l,~{memory}%c", 0);
     sd_buf_fmt(&text,
                "{.reg .pred p; .reg .b64 y; setp.eq.b32 p, 0, 0; "

@@ -73,6 +73,12 @@ void target_cut_writes(LLVMModuleRef m, LLVMContextRef cx);
 enum { PTX_ARGS = 34 };
 LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
                              LLVMTypeRef out, LLVMValueRef *arg, unsigned narg);
+/* What tells wgmma of an operand (PTX, "matrix descriptor"): its address,
+ * distances in units of 16 bytes, and lines whose parts are exchanged.  Along K
+ * eight lines are 1,024 bytes from the next eight.  Else these are positions of
+ * K, and 64 neighbours are `apart` units from the next 64. */
+enum { PTX_UNIT = 16 };
+LLVMValueRef target_ptx_describe(emit *e, LLVMValueRef p, int64_t apart);
 /* What registers name0, name1, .. of the text's own, of type t, have. */
 void target_ptx_take(emit *e, const char *name, LLVMTypeRef t,
                      LLVMValueRef *out, int n);

@@ -136,6 +136,9 @@ typedef struct sd_names sd_names;
 sd_names *sd_names_create(sd_arena *a);
 void sd_names_set(sd_names *m, const char *s, size_t n, void *value);
 void *sd_names_get(const sd_names *m, const char *s, size_t n);
+/* The length of a name without the number that ends it and what stands before
+ * that: of "multiply.12" and "." 8; all of it, where there is no such end. */
+size_t sd_stem_length(const char *name, const char *mark);
 
 /* ---- bytes ---- */
 
@@ -243,6 +246,8 @@ bool sd_dtype_of_pjrt(int code, sd_dtype *out);
 bool sd_dtype_of_xla(int code, sd_dtype *out);
 sd_dtype sd_dtype_part(sd_dtype t);    /* c64 -> f32; else itself */
 sd_dtype sd_dtype_complex(sd_dtype t); /* f32 -> c64, f64 -> c128 */
+/* The narrowest unsigned integer that has so many bits, or u64. */
+sd_dtype sd_dtype_unsigned(int bits);
 
 #define SD_MAX_RANK 32
 
@@ -268,6 +273,8 @@ bool sd_shape_same_dims(const sd_shape *x, const sd_shape *y);
 /* Equal up to dimensions of 1? */
 bool sd_same_but_ones(int nx, const int64_t *x, int ny, const int64_t *y);
 int64_t sd_shape_count(const sd_shape *s);  /* elements; 1 for rank 0 */
+/* From a position of each dimension to the next, in elements, row-major. */
+void sd_shape_strides(const sd_shape *s, int64_t *stride);
 size_t sd_shape_bytes(const sd_shape *s);   /* 0 for tuple and token */
 /* Refuses a negative dimension, rank over SD_MAX_RANK, or more than 2^46
  * bytes; every reader asks it before a shape enters a module. */

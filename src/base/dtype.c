@@ -60,6 +60,15 @@ sd_dtype sd_dtype_complex(sd_dtype t)
     return t == SD_F32 ? SD_C64 : t == SD_F64 ? SD_C128 : t;
 }
 
+sd_dtype sd_dtype_unsigned(int bits)
+{
+    sd_dtype t = SD_U2; /* the first of them, in the order of their bits */
+
+    while (t < SD_U64 && sd_dtype_table[t].bits < bits)
+        t++;
+    return t;
+}
+
 /* ---- narrow floats ---- */
 
 /* What the largest exponent means: IEEE has infinities and NaNs there; FN

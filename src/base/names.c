@@ -1,5 +1,5 @@
-/* A map by text.  The text itself is compared: two names of one hash are two
- * names. */
+/* Names: a map by text, and names that end in numbers.  The text itself is
+ * compared: two names of one hash are two names. */
 #include "base.h"
 
 typedef struct entry {
@@ -50,4 +50,13 @@ void *sd_names_get(const sd_names *m, const char *s, size_t n)
     entry *e = find(m, sd_hash(s, n, 0), s, n);
 
     return e ? e->value : NULL;
+}
+
+size_t sd_stem_length(const char *name, const char *mark)
+{
+    size_t len = strlen(name), n = strlen(mark), i = len;
+
+    while (i > 0 && name[i - 1] >= '0' && name[i - 1] <= '9')
+        i--;
+    return i > n && i < len && memcmp(name + i - n, mark, n) == 0 ? i - n : len;
 }

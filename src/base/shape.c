@@ -97,6 +97,16 @@ int64_t sd_shape_count(const sd_shape *s)
     return n;
 }
 
+void sd_shape_strides(const sd_shape *s, int64_t *stride)
+{
+    int64_t n = 1;
+
+    for (int i = s->rank - 1; i >= 0; i--) {
+        stride[i] = n;
+        n *= s->dim[i];
+    }
+}
+
 size_t sd_shape_bytes(const sd_shape *s)
 {
     if (!sd_shape_is_array(s))

@@ -180,20 +180,6 @@ void op_mulhi(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 
 /* ---- neighbours ---- */
 
-static sd_dtype word_of(sd_dtype t)
-{
-    switch (sd_dtype_table[t].bits) {
-    case 64:
-        return SD_U64;
-    case 32:
-        return SD_U32;
-    case 16:
-        return SD_U16;
-    default:
-        return SD_U8;
-    }
-}
-
 /* The number next to x towards y, by x's bits, which are in the order of
  * sizes: away from zero when y is farther out on x's side, else towards it. */
 static hlo_inst *next_after(hlo_at p, hlo_inst *x, hlo_inst *y, sd_dtype word,
@@ -224,6 +210,7 @@ void op_next_after(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_at p = {im->c, NULL, NULL};
     sd_dtype t = arg[0]->shape->dtype;
+    sd_dtype word = sd_dtype_unsigned(sd_dtype_table[t].bits);
     hlo_inst *out;
 
     if (!chlo_spread(im, op, arg) || !chlo_is_float(im, op, arg[0]))
@@ -236,8 +223,8 @@ void op_next_after(vhlo_import *im, mlir_op *op, hlo_inst **arg)
                   sd_dtype_name(t), sd_dtype_name(arg[1]->shape->dtype));
         return;
     }
-    out = next_after(p, arg[0], arg[1], word_of(t),
-                     sd_shape_with(im->a, arg[0]->shape, word_of(t)), im);
+    out = next_after(p, arg[0], arg[1], word,
+                     sd_shape_with(im->a, arg[0]->shape, word), im);
     out = hlo_make_select(p, hlo_make_compare(p, HLO_EQ, arg[0], arg[1]),
                           arg[1], out);
     for (int i = 0; i < 2; i++) /* NaN of either */

@@ -45,17 +45,6 @@ const vhlo_row *vhlo_find(sd_bytes name)
 
 /* ---- names in text ---- */
 
-/* Length of a versioned name without "_v2"; all of it when it has none. */
-static size_t base_length(const char *name)
-{
-    size_t len = strlen(name), i = len;
-
-    while (i > 0 && name[i - 1] >= '0' && name[i - 1] <= '9')
-        i--;
-    return i > 2 && i < len && name[i - 1] == 'v' && name[i - 2] == '_' ? i - 2
-                                                                        : len;
-}
-
 /* VHLO's operations that text has in another dialect than stablehlo. */
 static const struct {
     const char *text, *base;
@@ -77,7 +66,7 @@ static const vhlo_row *newest(sd_bytes base)
     const vhlo_row *best = NULL;
 
     for (size_t i = lower_bound(base); i < SD_COUNTOF(rows); i++) {
-        size_t len = base_length(rows[i].name);
+        size_t len = sd_stem_length(rows[i].name, "_v");
 
         if (strlen(rows[i].name) <= base.len ||
             memcmp(rows[i].name, base.at, base.len) != 0)
@@ -109,7 +98,7 @@ const vhlo_row *vhlo_find_text(sd_bytes name)
 
 void vhlo_text_name(const vhlo_row *row, bool in_func, sd_buf *b)
 {
-    size_t len = base_length(row->name);
+    size_t len = sd_stem_length(row->name, "_v");
     bool func = is_func_op(row->name, len) && (row->name[0] != 'r' || in_func);
 
     if (!strchr(row->name, '.'))

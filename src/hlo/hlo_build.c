@@ -59,23 +59,13 @@ static char *clean_name(sd_arena *a, const char *base)
     return s;
 }
 
-/* "multiply.12" -> length of "multiply" */
-static size_t stem_length(const char *s)
-{
-    size_t len = strlen(s), i = len;
-
-    while (i > 0 && s[i - 1] >= '0' && s[i - 1] <= '9')
-        i--;
-    return i > 1 && i < len && s[i - 1] == '.' ? i - 1 : len;
-}
-
 static const char *unique_name(hlo_module *m, const char *base, int space)
 {
     char *s = clean_name(m->arena, base);
 
     if (!find_name(m, s, strlen(s), space))
         return take_name(m, s, strlen(s), space);
-    s[stem_length(s)] = '\0';
+    s[sd_stem_length(s, ".")] = '\0';
     if (!find_name(m, s, strlen(s), space))
         return take_name(m, s, strlen(s), space);
     name_entry *e = find_name(m, s, strlen(s), space);

@@ -38,16 +38,6 @@ hlo_value hlo_value_copy(sd_arena *a, const hlo_value *v)
     return to;
 }
 
-void hlo_strides(const sd_shape *s, int64_t *stride)
-{
-    int64_t n = 1;
-
-    for (int i = s->rank - 1; i >= 0; i--) {
-        stride[i] = n;
-        n *= s->dim[i];
-    }
-}
-
 bool hlo_step(int rank, const int64_t *dim, int64_t *ix)
 {
     for (int i = rank - 1; i >= 0; i--) {

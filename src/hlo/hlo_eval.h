@@ -58,7 +58,6 @@ static inline char *hlo_at_elem(const hlo_value *v, int64_t i)
 {
     return (char *)v->data + (size_t)i * sd_dtype_bytes(v->shape->dtype);
 }
-void hlo_strides(const sd_shape *s, int64_t *stride);     /* row-major */
 bool hlo_step(int rank, const int64_t *dim, int64_t *ix); /* false: done */
 /* value k of n results: out itself when there is one */
 static inline hlo_value *hlo_result_at(hlo_value *out, int k)

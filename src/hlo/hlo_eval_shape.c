@@ -80,7 +80,7 @@ static void eval_concatenate(const hlo_inst *in, const hlo_value *arg,
 
         while (at >= arg[k].shape->dim[d])
             at -= arg[k++].shape->dim[d];
-        hlo_strides(arg[k].shape, stride);
+        sd_shape_strides(arg[k].shape, stride);
         for (int j = 0; j < out->shape->rank; j++)
             from += (j == d ? at : ix[j]) * stride[j];
         copy_elem(&arg[k], from, out, i++);
@@ -92,7 +92,7 @@ static void eval_pad(const hlo_inst *in, const hlo_value *arg, hlo_value *out)
     int64_t ix[SD_MAX_RANK] = {0}, stride[SD_MAX_RANK], i = 0;
     const sd_shape *s = arg[0].shape;
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     do {
         int64_t from = 0;
         bool inside = true;
@@ -115,7 +115,7 @@ static int64_t *memory_order(sd_arena *a, const sd_shape *s)
     int64_t ix[SD_MAX_RANK] = {0}, dim[SD_MAX_RANK], by[SD_MAX_RANK];
     int64_t stride[SD_MAX_RANK];
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     for (int k = 0; k < s->rank; k++) {
         int64_t d = s->layout ? s->layout[s->rank - 1 - k] : k;
 
@@ -176,7 +176,7 @@ sd_status hlo_eval_shape(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     } else if (in->op == HLO_PAD) {
         eval_pad(in, arg, out);
     } else {
-        hlo_strides(arg[0].shape, stride);
+        sd_shape_strides(arg[0].shape, stride);
         do
             copy_elem(&arg[0], source_of(in, &arg[0], stride, ix), out, i++);
         while (hlo_step(out->shape->rank, out->shape->dim, ix));
@@ -207,7 +207,7 @@ static void move_part(const hlo_value *whole, const hlo_value *part,
 
     if (sd_shape_count(s) == 0)
         return;
-    hlo_strides(whole->shape, stride);
+    sd_shape_strides(whole->shape, stride);
     do {
         int64_t k = 0;
 
@@ -228,7 +228,7 @@ void hlo_window_start(const hlo_gather *g, const hlo_value *ix,
     int64_t stride[SD_MAX_RANK], base = 0, step = 0, pos[SD_MAX_RANK];
     const sd_shape *s = ix->shape;
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     for (int i = 0, k = 0; i < s->rank; i++) {
         if (i == g->index_vector_dim) {
             step = stride[i];
@@ -274,7 +274,7 @@ static void eval_gather(const hlo_inst *in, const hlo_value *arg,
     int64_t ix[SD_MAX_RANK] = {0}, stride[SD_MAX_RANK], batch[SD_MAX_RANK];
     int64_t offset[SD_MAX_RANK], start[SD_MAX_RANK], i = 0;
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     do {
         int64_t from = 0;
 

@@ -7,15 +7,6 @@ static int bits_of(sd_dtype t)
     return sd_dtype_table[t].bits;
 }
 
-static sd_dtype unsigned_of(int bits)
-{
-    sd_dtype t = SD_U2;
-
-    while (bits_of(t) != bits || sd_dtype_kind(t) != SD_K_UINT)
-        t++;
-    return t;
-}
-
 /* ---- pred ---- */
 
 /* 0, 1, .. along the last dimension. */
@@ -28,7 +19,7 @@ static hlo_inst *bit_numbers(hlo_at p, const sd_shape *s, sd_dtype t)
 /* [d, k] of pred: d of k bits. */
 static hlo_inst *join_preds(hlo_at p, hlo_inst *x, sd_dtype to)
 {
-    sd_dtype t = unsigned_of(bits_of(to));
+    sd_dtype t = sd_dtype_unsigned(bits_of(to));
     int64_t last = x->shape->rank - 1;
     hlo_inst *y = t_convert(p, t, x);
 
@@ -42,7 +33,7 @@ static hlo_inst *join_preds(hlo_at p, hlo_inst *x, sd_dtype to)
 static hlo_inst *split_to_preds(hlo_at p, hlo_inst *x)
 {
     int bits = bits_of(pass_dtype(x)), rank = x->shape->rank;
-    sd_dtype t = unsigned_of(bits);
+    sd_dtype t = sd_dtype_unsigned(bits);
     int64_t dim[SD_MAX_RANK], at[SD_MAX_RANK];
     const sd_shape *s;
 

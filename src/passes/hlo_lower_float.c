@@ -12,37 +12,17 @@
  * xla_allow_excess_precision, which a user must ask for, it goes for bf16. */
 #include "passes_priv.h"
 
-/* What is known of an instruction.  HOLDS + t: an f32 value that is one of t.
- */
+/* What is known of an instruction: its mark.  HOLDS + t: an f32 value that is
+ * one of t. */
 enum { UNKNOWN, ACCUMULATES, HOLDS };
-
-static int64_t note_of(const hlo_inst *in)
-{
-    return in->mark;
-}
-
-static void set_note(hlo_inst *in, int64_t note)
-{
-    in->mark = note;
-}
-
-static hlo_inst *convert(hlo_at p, sd_dtype t, hlo_inst *x)
-{
-    return hlo_make_convert(p, t, x);
-}
 
 /* A convert between an accumulator and what is done with it. */
 static hlo_inst *boundary(hlo_at p, sd_dtype t, hlo_inst *x)
 {
-    hlo_inst *y = convert(p, t, x);
+    hlo_inst *y = hlo_make_convert(p, t, x);
 
-    set_note(y, ACCUMULATES);
+    y->mark = ACCUMULATES;
     return y;
-}
-
-static hlo_inst *widened(hlo_at p, hlo_inst *x)
-{
-    return pass_is_narrow(pass_dtype(x)) ? convert(p, SD_F32, x) : x;
 }
 
 static hlo_inst *widened_result(hlo_at p, hlo_inst *x)
@@ -94,10 +74,10 @@ static hlo_inst *lower_arithmetic(hlo_inst *in)
     hlo_inst *arg[3], *y;
 
     for (int i = 0; i < in->narg; i++)
-        arg[i] = widened(p, in->arg[i]);
+        arg[i] = pass_widened(p, in->arg[i]);
     y = hlo_inst_clone(in->parent, in, in, arg);
     y->shape = wide_shape(in->parent->module, in->shape);
-    return y->shape == in->shape ? y : convert(p, pass_dtype(in), y);
+    return y->shape == in->shape ? y : hlo_make_convert(p, pass_dtype(in), y);
 }
 
 static hlo_inst *lower_iota(hlo_inst *in)
@@ -105,7 +85,7 @@ static hlo_inst *lower_iota(hlo_inst *in)
     hlo_inst *x = hlo_make_iota(
         pass_at(in), wide_shape(in->parent->module, in->shape), in->dims.at[0]);
 
-    return convert(pass_at(in), pass_dtype(in), x);
+    return hlo_make_convert(pass_at(in), pass_dtype(in), x);
 }
 
 /* ---- what has a combiner ---- */
@@ -158,7 +138,7 @@ static hlo_inst *narrowed(hlo_at p, hlo_inst *x, const sd_shape *s)
     hlo_inst **e;
 
     if (s->dtype != SD_TUPLE)
-        return pass_is_narrow(s->dtype) ? convert(p, s->dtype, x) : x;
+        return pass_is_narrow(s->dtype) ? hlo_make_convert(p, s->dtype, x) : x;
     e = sd_arena_array(p.c->module->arena, hlo_inst *, s->nelem);
     for (int i = 0; i < s->nelem; i++)
         e[i] = narrowed(p, hlo_make_gte(p, x, i), s->elem[i]);
@@ -176,7 +156,7 @@ static hlo_inst *lower_combiner(hlo_inst *in)
     hlo_comp *body = wide_comp(m, in->comp[0]);
 
     for (int i = 0; i < in->narg; i++)
-        arg[i] = widened(p, in->arg[i]);
+        arg[i] = pass_widened(p, in->arg[i]);
     y = hlo_inst_clone(in->parent, in, in, arg);
     hlo_set_comps(y, 1, &body);
     for (int i = 0; i < n; i++)
@@ -263,15 +243,15 @@ static void note_type(hlo_inst *in)
 {
     int64_t note = UNKNOWN;
 
-    if (note_of(in) == ACCUMULATES || !sd_shape_is_array(in->shape) ||
+    if (in->mark == ACCUMULATES || !sd_shape_is_array(in->shape) ||
         pass_dtype(in) != SD_F32)
         return;
     if (in->op == HLO_CONVERT && pass_is_narrow(pass_dtype(in->arg[0]))) {
-        set_note(in, HOLDS + (int64_t)pass_dtype(in->arg[0]));
+        in->mark = HOLDS + (int64_t)pass_dtype(in->arg[0]);
         return;
     }
     for (int i = 0; i < in->narg; i++) {
-        int64_t of_arg = note_of(in->arg[i]);
+        int64_t of_arg = in->arg[i]->mark;
 
         if (pass_dtype(in->arg[i]) != SD_F32)
             continue;
@@ -280,15 +260,15 @@ static void note_type(hlo_inst *in)
         note = of_arg;
     }
     if (note && stays_in(in->op, (sd_dtype)(note - HOLDS)))
-        set_note(in, note);
+        in->mark = note;
 }
 
 static bool may_go(const hlo_inst *widen, const hlo_inst *narrow)
 {
     sd_dtype t = pass_dtype(narrow);
 
-    return note_of(narrow) == ACCUMULATES || note_of(widen) == ACCUMULATES ||
-           note_of(narrow->arg[0]) == HOLDS + (int64_t)t ||
+    return narrow->mark == ACCUMULATES || widen->mark == ACCUMULATES ||
+           narrow->arg[0]->mark == HOLDS + (int64_t)t ||
            (t == SD_BF16 && narrow->parent->module->excess_precision);
 }
 
@@ -311,11 +291,11 @@ static hlo_inst *before_pair(hlo_inst *in)
         return NULL;
     x = x->arg[0];
     while (n-- > 0) {
-        int64_t note = note_of(x);
+        int64_t note = x->mark;
         hlo_inst *y = hlo_inst_clone(in->parent, in, move[n], &x);
 
         y->shape = wide_shape(in->parent->module, move[n]->shape);
-        set_note(y, note);
+        y->mark = note;
         x = y;
     }
     return x;
@@ -338,7 +318,7 @@ bool hlo_lower_float(hlo_module *m)
     hlo_for_each_comp(c, m) {
         set_wide(c, NULL);
         hlo_for_each_inst(in, c)
-            set_note(in, UNKNOWN);
+            in->mark = UNKNOWN;
     }
     /* bodies come first and are lowered before what calls them; the wide ones
      * made on the way come last and need it no more */

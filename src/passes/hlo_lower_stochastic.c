@@ -28,7 +28,7 @@ static void float_ends(const rounding *r, hlo_inst *near, hlo_inst **low,
                        hlo_inst **high)
 {
     int bits = sd_dtype_table[r->to].bits;
-    sd_dtype word = bits == 8 ? SD_U8 : bits == 16 ? SD_U16 : SD_U32;
+    sd_dtype word = sd_dtype_unsigned(bits);
     int64_t sign = INT64_C(1) << (bits - 1);
     hlo_inst *b = t_bitcast(r->p, word, near), *up;
     hlo_inst *one = fill(r, b, 1);

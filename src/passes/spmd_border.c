@@ -35,9 +35,8 @@ static sd_status manual_atoms(const hlo_inst *in, const hlo_sharding *s,
     return spmd_named(hlo_axes_read(s->mesh, text, mask), in);
 }
 
-/* Stands for the whole of which x is a part by s, until all is settled. */
-static hlo_inst *stand_in(spmd_flow *f, hlo_inst *in, const sd_shape *whole,
-                          hlo_inst *x, const hlo_sharding *s)
+hlo_inst *spmd_stand_in(spmd_flow *f, hlo_inst *in, const sd_shape *whole,
+                        hlo_inst *x, const hlo_sharding *s)
 {
     hlo_inst *to = hlo_inst_create(in->parent, in, HLO_COPY, whole, 1, &x);
 
@@ -104,7 +103,7 @@ static sd_status enter(spmd_flow *f, hlo_inst *in, const hlo_sharding *s, int i,
     rest = automatic(f->m, spmd_part_sharding(f, x), s, mask);
     s = spmd_cuts(f->m, s, x->shape->rank, mask);
     if ((to = both(f->m, x->shape, s, rest)))
-        *out = stand_in(f, in, local, spmd_as(f, p, x, to), rest);
+        *out = spmd_stand_in(f, in, local, spmd_as(f, p, x, to), rest);
     else
         *out = spmd_as(f, p, x, s);
     return NULL;
@@ -133,7 +132,7 @@ static sd_status leave(spmd_flow *f, hlo_inst *in, const hlo_sharding *s, int i,
     else
         x = spmd_whole(f, x);
     *out = to || !sd_shape_equal(local, whole) || s->unreduced & mask
-               ? stand_in(f, in, whole, x, to ? to : s)
+               ? spmd_stand_in(f, in, whole, x, to ? to : s)
                : x;
     return NULL;
 }
@@ -196,8 +195,8 @@ static sd_status tiles_border(spmd_flow *f, hlo_inst *in, bool into)
             in);
     x = spmd_whole(f, in->arg[0]);
     x = into ? spmd_cut(pass_at(in), x, s)
-             : stand_in(f, in, whole, x,
-                        spmd_cuts(m, s, whole->rank, HLO_ALL_ATOMS));
+             : spmd_stand_in(f, in, whole, x,
+                             spmd_cuts(m, s, whole->rank, HLO_ALL_ATOMS));
     pass_replace(in, x);
     return NULL;
 }

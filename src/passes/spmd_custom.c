@@ -341,20 +341,6 @@ static sd_status parts_of(spmd_flow *f, const hlo_inst *in,
     return NULL;
 }
 
-/* Stands for the whole of which x is a part by s. */
-static hlo_inst *stand_in(spmd_flow *f, hlo_inst *in, const sd_shape *whole,
-                          hlo_inst *x, const hlo_sharding *s)
-{
-    hlo_inst *to;
-
-    if (hlo_sharding_is_whole(s))
-        return x;
-    to = hlo_inst_create(in->parent, in, HLO_COPY, whole, 1, &x);
-    hlo_take_source(to, in);
-    spmd_set_part(f, to, x, s);
-    return to;
-}
-
 static sd_status put_results(spmd_flow *f, hlo_inst *in, hlo_inst *call,
                              const hlo_sharding **s)
 {
@@ -375,7 +361,8 @@ static sd_status put_results(spmd_flow *f, hlo_inst *in, hlo_inst *call,
         if (!sd_shape_equal(local, hlo_result_shape(call, i)))
             return misfit("result", i);
         x[i] = pass_result(p, call, i);
-        x[i] = stand_in(f, in, whole, x[i], s[i]);
+        if (!hlo_sharding_is_whole(s[i]))
+            x[i] = spmd_stand_in(f, in, whole, x[i], s[i]);
     }
     pass_replace(in, pass_results(p, in->shape, x));
     return NULL;

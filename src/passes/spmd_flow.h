@@ -86,6 +86,10 @@ sd_status spmd_named(sd_status st, const hlo_inst *in); /* adds in to the error 
 /* ---- borders (spmd_border.c) ---- */
 
 sd_status spmd_border(spmd_flow *f, hlo_inst *in);
+/* Stands in in's place for the whole of which x is a part by s, until all is
+ * settled. */
+hlo_inst *spmd_stand_in(spmd_flow *f, hlo_inst *in, const sd_shape *whole,
+                        hlo_inst *x, const hlo_sharding *s);
 /* The sharding (NULL: whole) that value i of an SPMD_INTO or _OUT will be had
  * by, its operand being had by `now`; and the one that it wants operand k in,
  * false: it takes it as it is. */

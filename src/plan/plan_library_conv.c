@@ -18,22 +18,12 @@ enum {
     FEW_MADE_LAST = 4 /* of one, where channels come last */
 };
 
-static void steps_of(const sd_shape *s, int64_t *step)
-{
-    int64_t n = 1;
-
-    for (int i = s->rank - 1; i >= 0; i--) {
-        step[i] = n;
-        n *= s->dim[i];
-    }
-}
-
 static void pick_steps(const sd_shape *s, int64_t a, int64_t b, hlo_dims sp,
                        int64_t *out)
 {
     int64_t step[SD_MAX_RANK];
 
-    steps_of(s, step);
+    sd_shape_strides(s, step);
     out[0] = step[a];
     out[1] = step[b];
     for (int i = 0; i < 3; i++)

@@ -148,36 +148,19 @@ static plan_node *lower_constant(plan_lowering *lw, const hlo_inst *in)
     return plan_node_data(lw, in->shape->dtype, in->u.literal.data);
 }
 
-static sd_dtype unsigned_of(sd_dtype t)
-{
-    switch (sd_dtype_table[t].bits) {
-    case 2:
-        return SD_U2;
-    case 4:
-        return SD_U4;
-    case 6: /* those of a byte's lower bits */
-    case 8:
-        return SD_U8;
-    case 16:
-        return SD_U16;
-    case 32:
-        return SD_U32;
-    default:
-        return SD_U64;
-    }
-}
-
 /* Bits of one wide element as several narrow ones, or back: shifts. */
 static plan_node *lower_bitcast(plan_lowering *lw, const hlo_inst *in,
                                 index_in index, plan_guards g)
 {
     sd_dtype to = in->shape->dtype, from = in->arg[0]->shape->dtype;
-    sd_dtype ut = unsigned_of(to), uf = unsigned_of(from);
-    int bits = SD_MIN(sd_dtype_table[to].bits, sd_dtype_table[from].bits);
+    int bits_to = sd_dtype_table[to].bits,
+        bits_from = sd_dtype_table[from].bits;
+    sd_dtype ut = sd_dtype_unsigned(bits_to), uf = sd_dtype_unsigned(bits_from);
+    int bits = SD_MIN(bits_to, bits_from);
     int n = plan_view_count(in, 0);
     plan_node *all = NULL, *x;
 
-    if (sd_dtype_table[to].bits == sd_dtype_table[from].bits) {
+    if (bits_to == bits_from) {
         x = operand(lw, in, 0, 0, index, g);
         return plan_node_elt(lw, HLO_BITCAST_CONVERT, to, in, 1, &x);
     }

@@ -126,7 +126,7 @@ sd_status ref_scatter(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     if (sd_shape_count(u) == 0)
         return NULL;
     r = ref_region_open(e, in->comp[0]);
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     do {
         int64_t at = 0;
 

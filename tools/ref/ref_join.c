@@ -215,7 +215,7 @@ static void move_part(const hlo_value *whole, const hlo_value *part,
 
     if (!sd_shape_count(part->shape))
         return;
-    hlo_strides(whole->shape, stride);
+    sd_shape_strides(whole->shape, stride);
     do {
         int64_t at = 0;
 

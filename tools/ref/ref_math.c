@@ -113,8 +113,8 @@ sd_status ref_dot(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
     if (d->algorithm)
         return by_algorithm(e, in, arg, out);
-    hlo_strides(l, ls);
-    hlo_strides(r, rs);
+    sd_shape_strides(l, ls);
+    sd_shape_strides(r, rs);
     for (int k = 0; k < d->lhs_batch.n; k++, n++) {
         lmove[n] = ls[d->lhs_batch.at[k]];
         rmove[n] = rs[d->rhs_batch.at[k]];
@@ -222,8 +222,8 @@ sd_status ref_conv(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     (void)e;
     if (sd_shape_count(out->shape) == 0)
         return NULL;
-    hlo_strides(arg[0].shape, xs);
-    hlo_strides(arg[1].shape, ks);
+    sd_shape_strides(arg[0].shape, xs);
+    sd_shape_strides(arg[1].shape, ks);
     do {
         sum s = sum_for(&arg[0], &arg[1], out);
 
@@ -276,7 +276,7 @@ static hlo_wide mirrored(const hlo_value *x, const int64_t *full, int n,
     int64_t stride[SD_MAX_RANK], at = 0, last = s->rank - 1;
     bool flip = ix[last] >= s->dim[last];
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     for (int d = 0; d < s->rank; d++) {
         bool moved = flip && d >= s->rank - n;
 
@@ -312,7 +312,7 @@ sd_status ref_fft(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     while (hlo_step(rank, full, ix));
     int64_t stride[SD_MAX_RANK];
 
-    hlo_strides(all, stride);
+    sd_shape_strides(all, stride);
     for (int d = rank - n; d < rank; d++) {
         make_roots(root, full[d], inverse);
         for (int64_t k = 0; k < sd_shape_count(all) / full[d]; k++)
@@ -433,7 +433,7 @@ sd_status ref_norm(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
 
     if (c.count == 0)
         return NULL;
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     c.stride = stride[f];
     if (in->op == HLO_BATCH_NORM_TRAINING)
         norm_training(e, &c, in, arg, out);

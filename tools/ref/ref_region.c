@@ -103,7 +103,7 @@ sd_status ref_reduce(hlo_ev *e, const hlo_inst *in, const hlo_value *arg,
     reducer r;
     sd_status st;
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     for (int d = 0; d < s->rank; d++) {
         bool gone = false;
 
@@ -184,7 +184,7 @@ static sd_status reduce_window(hlo_ev *e, const hlo_inst *in,
     if (sd_shape_count(to) == 0)
         return NULL;
     reducer_init(&r, e, in->comp[0], n, arg + n);
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     window_sizes(in, size);
     do {
         int64_t w[SD_MAX_RANK] = {0};
@@ -247,7 +247,7 @@ static sd_status select_and_scatter(hlo_ev *e, const hlo_inst *in,
         return NULL;
     select = ref_region_open(e, in->comp[0]);
     scatter = ref_region_open(e, in->comp[1]);
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     do {
         if ((st = pick(e, select, in, &arg[0], stride, ix, &at)))
             return st;
@@ -279,7 +279,7 @@ static int64_t line_start(const sd_shape *s, int64_t d, int64_t k,
 {
     int64_t stride[SD_MAX_RANK];
 
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     *step = stride[d];
     return k / stride[d] * stride[d] * s->dim[d] + k % stride[d];
 }

@@ -89,7 +89,7 @@ static uint64_t threefry_words(const uint32_t key[2], uint64_t counter,
     }
     memcpy(half, s->dim, sizeof *half * (size_t)s->rank);
     half[d] = (half[d] + 1) / 2;
-    hlo_strides(s, stride);
+    sd_shape_strides(s, stride);
     do {
         int64_t at = 0;
 

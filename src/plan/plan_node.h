@@ -141,6 +141,8 @@ struct plan_node {
                              and of a CONTRACT in blocks */
     int area;             /* the number of its first area, if it has any */
     bool down;            /* ELT: exp of an f32 that is 0 or less, or a NaN */
+    bool words;           /* LOAD on hosts: a byte of which 32-bit numbers are made
+                             and nothing else, a register of them at a time */
     bool rounded;         /* ELT on GPUs: an f32 that is only ever rounded to a
                              bf16 */
     bool narrow;          /* one of these: a function whose operand is a bf16 */

@@ -7,7 +7,8 @@
 
 enum {
     LEAST_GROUP = 16, /* a GPU's group has so many items at least */
-    FEW_ITEMS = 2     /* of a call, for each unit of a GPU */
+    FEW_ITEMS = 2,    /* of a call, for each unit of a GPU */
+    WORDS = 16        /* of a register of 512 bits */
 };
 
 /* ---- the LANE axis ---- */
@@ -411,6 +412,20 @@ static void mark_down(plan_kernel *k)
                   is_below_zero(n->arg[0]);
 }
 
+/* Bytes that come apart as words are numbers of 32 bits at once.  What goes on
+ * as bytes is put together of registers of 16 bytes, with as many shuffles of a
+ * fourth of the width. */
+static void mark_words(plan_kernel *k)
+{
+    plan_for_each_node(n, k)
+        n->words = n->kind == PN_LOAD && sd_is_int(n->dtype) &&
+                   sd_dtype_table[n->dtype].bits == 8;
+    plan_for_each_node(n, k)
+        for (int i = 0; i < n->narg; i++)
+            n->arg[i]->words &= n->kind == PN_ELT && n->op == HLO_CONVERT &&
+                                sd_dtype_bytes(n->dtype) == 4;
+}
+
 void plan_tile_begin(plan_kernel *k, const device_desc *dev)
 {
     k->tiles = k->lanes = k->vector = 1;
@@ -448,6 +463,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         plan_tile_gpu(k, dev);
     count_tiles(k);
     mark_down(k);
+    if (dev->kind == DEVICE_HOST && dev->lanes == WORDS && k->lanes == WORDS)
+        mark_words(k);
     lane = plan_lane_of(k);
     plan_choose_copies(k, lane, dev);
     plan_lay_out(k, lane);

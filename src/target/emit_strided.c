@@ -104,35 +104,14 @@ static LLVMValueRef pick(emit *e, LLVMValueRef const *in, int n,
     return v;
 }
 
-enum { WORDS = 16 }; /* of a register of 512 bits */
-
-static bool is_of(const emit_strands *s, const plan_node *n)
+/* Bytes in rows of up to four: a register has a word for each row, and is the
+ * widened byte where its other bytes are 0. */
+static bool is_widened(const emit_strands *s)
 {
     for (int i = 0; i < s->n; i++)
-        if (s->at[i] == n)
-            return true;
-    return false;
-}
-
-/* Bytes in rows of up to four, of which all that is done is to make 32-bit
- * numbers of them: a register of 16 words has a row each, and is the widened
- * byte where its other bytes are 0.  What goes on as bytes is put together of
- * registers of 16 bytes with as many shuffles, of a fourth of the width. */
-static bool is_widened(const emit *e, const emit_strands *s)
-{
-    if (e->vector_bits != 512 || e->w != WORDS || s->n > 4)
-        return false;
-    plan_for_each_node(n, e->k) {
-        if (is_of(s, n) &&
-            (!sd_is_int(n->dtype) || sd_dtype_table[n->dtype].bits != 8))
+        if (s->at[i] && !s->at[i]->words)
             return false;
-        for (int i = 0; i < n->narg; i++)
-            if (is_of(s, n->arg[i]) &&
-                (n->kind != PN_ELT || n->op != HLO_CONVERT ||
-                 sd_dtype_bytes(n->dtype) != 4))
-                return false;
-    }
-    return true;
+    return s->n <= EMIT_WORD;
 }
 
 /* Rows of three words each in a quarter of a register, which shuffles within
@@ -183,7 +162,7 @@ static void unweave(emit *e, const emit_strands *s, LLVMValueRef p,
     LLVMValueRef in[EMIT_STRANDS];
     int from[EMIT_MAX_LANES], w = e->w;
 
-    if (is_widened(e, s)) {
+    if (is_widened(s)) {
         unweave_bytes(e, s, p, v);
         return;
     }

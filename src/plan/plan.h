@@ -170,9 +170,10 @@ typedef struct {
  * `axis`, which counts the updates of a batch, is one of the sorted list; where
  * a run of equal places begins, it takes the updates of the whole run in their
  * order, which are the positions that nodes see; elsewhere it takes none.
- * Slots `key` and `update` hold, for each batch, the places (all ones: such an
- * update is left out) and the numbers of the updates, s32; or, where those are
- * sorted themselves, these: then nodes see positions of the list. */
+ * Slots `key` and `update` hold, for each batch, the places (in units that all
+ * windows begin apart; all ones: such an update is left out) and the numbers of
+ * the updates, s32; or, where those are sorted themselves, these: then nodes
+ * see positions of the list. */
 typedef struct {
     int axis, batch;  /* batch: its axis; -1: there is one */
     int key, update;

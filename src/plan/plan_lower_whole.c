@@ -201,8 +201,26 @@ static void store_in_list(plan_lowering *lw, const hlo_inst *in, plan_node *n,
                               .arg = one(lw, n)});
 }
 
+int64_t plan_place_unit(const hlo_inst *in)
+{
+    const sd_shape *s = in->arg[0]->shape;
+    const hlo_gather *g = in->u.gather;
+    int64_t unit = 0;
+
+    for (int i = 0; i < g->index_map.n; i++)
+        if (s->dim[g->index_map.at[i]] > 1) {
+            int64_t stride = 1;
+
+            for (int64_t d = g->index_map.at[i] + 1; d < s->rank; d++)
+                stride *= s->dim[d];
+            unit = sd_gcd(unit, stride);
+        }
+    return SD_MAX(unit, 1);
+}
+
+/* In units; all ones where nothing is updated. */
 static plan_node *place_of(plan_lowering *lw, const hlo_inst *in, sd_dtype type,
-                           const plan_expr *const *index)
+                           const plan_expr *const *index, int64_t unit)
 {
     const sd_shape *s = in->arg[0]->shape, *u = in->arg[2]->shape;
     const plan_expr *at[SD_MAX_RANK];
@@ -218,8 +236,10 @@ static plan_node *place_of(plan_lowering *lw, const hlo_inst *in, sd_dtype type,
         if (at[d]->lo < 0 || at[d]->hi >= room)
             g[ng++] = (plan_guard){at[d], 0, room};
     }
-    place =
-        plan_node_index(lw, type, plan_px_linear(lw->px, s->rank, s->dim, at));
+    place = plan_node_index(
+        lw, type,
+        plan_px_div(lw->px, plan_px_linear(lw->px, s->rank, s->dim, at),
+                    unit));
     if ((inside = plan_node_holds(lw, g, ng)))
         place = plan_node_elt(
             lw, HLO_SELECT, type, NULL, 3,
@@ -232,7 +252,8 @@ sd_status plan_lower_places(plan_lowering *lw, const hlo_inst *in,
 {
     const plan_expr *index[2], *at = list_axes(lw, in, index);
 
-    store_in_list(lw, in, place_of(lw, in, type, index), at);
+    store_in_list(lw, in, place_of(lw, in, type, index, plan_place_unit(in)),
+                  at);
     return lw->st;
 }
 
@@ -244,7 +265,7 @@ sd_status plan_lower_updates(plan_lowering *lw, const hlo_inst *in,
     for (int d = in->u.gather->operand_batch.n + 1; d < in->arg[2]->shape->rank;
          d++)
         index[d] = plan_px_const(lw->px, 0);
-    store_in_list(lw, in, place_of(lw, in, type, index), at);
+    store_in_list(lw, in, place_of(lw, in, type, index, 1), at);
     store_in_list(lw, in,
                   plan_value(lw, in->arg[2], 0, index, (plan_guards){0}), at);
     return lw->st;

@@ -437,9 +437,12 @@ typedef sd_status (*plan_scatter_part)(plan_lowering *lw, const hlo_inst *in,
                                        sd_dtype type);
 sd_status plan_lower_part(sd_arena *a, hlo_inst *fusion, plan_scatter_part part,
                           sd_dtype type, plan_kernel **out);
+/* Windows of a scatter begin a whole number of these apart. */
+int64_t plan_place_unit(const hlo_inst *in);
 /* Parts.  Where updates go, by batch: the place of a window's first element
- * within its batch, or all ones where the window is not inside; the same, and
- * the updates, of one element each; the scatter of such lists. */
+ * within its batch, in such units, or all ones where the window is not inside;
+ * the place itself, and the updates, of one element each; the scatter of such
+ * lists. */
 sd_status plan_lower_places(plan_lowering *lw, const hlo_inst *in,
                             sd_dtype type);
 sd_status plan_lower_updates(plan_lowering *lw, const hlo_inst *in,

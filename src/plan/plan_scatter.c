@@ -33,6 +33,7 @@ typedef struct {
     int plain;             /* the slot with the list's updates, or -1 */
     plan_buckets *buckets; /* by which they are sorted, or NULL: by places */
     sd_dtype update_type;  /* of what is sorted */
+    int64_t unit;          /* the list has places divided by that */
     /* offsets in the work space: of the sort's slots (its operands are one or
      * two), of the sorted places and updates */
     size_t at[5], key, update;
@@ -91,6 +92,13 @@ plan_slot plan_work_slot(sd_dtype t, int64_t n, plan_access access)
                        .noalias = true};
 }
 
+/* What the list has of places is less than that. */
+static int64_t places_of(const sorted *s)
+{
+    return s->whole->slot[scatter_of(s->whole)->slot].count / s->batches /
+           s->unit;
+}
+
 /* Slots: places, their updates if these are moved; places in order, the updates
  * or their numbers. */
 static plan_kernel *sort_kernel(sorted *s)
@@ -117,8 +125,7 @@ static plan_kernel *sort_kernel(sorted *s)
     /* of a place that is left out, these bits are ones, too: it comes last */
     plan_find_sort_keys(a, t);
     t->code_bits = 1;
-    while (s->whole->slot[scatter_of(s->whole)->slot].count / s->batches >>
-           t->code_bits)
+    while (places_of(s) >> t->code_bits)
         t->code_bits++;
     *k = (plan_kernel){.name = sd_arena_fmt(a, "%s_sort", s->k->name),
                        .cls = PLAN_SORTING,
@@ -400,6 +407,7 @@ sd_status plan_tile_scatter(plan_kernel *k, hlo_inst *fusion,
                       sd_shape_count(u) == s.batches * s.updates &&
                       k->slot[n->slot].count <= INT32_MAX;
             s.update_type = s.moved ? u->dtype : SD_S32;
+            s.unit = s.moved ? 1 : plan_place_unit(n->in);
             find_buckets(&s, n);
             return sort_updates(&s, fusion);
         }

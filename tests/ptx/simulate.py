@@ -402,8 +402,7 @@ class Group:
         if key == "mov":
             return v[0] & cut if not isinstance(ops[1], list) else self.joined(bits, ops[1])
         if key == "setp":
-            sign = name[-1][0] == "s" and bits == 32
-            a, b = ((x & cut).astype(np.uint32).view(np.int32) if sign else x & cut for x in v)
+            a, b = self.whole(name[-1], v)
             return {"eq": a == b, "ne": a != b, "lt": a < b, "gt": a > b, "le": a <= b,
                     "ge": a >= b}[name[1]]
         if key == "popc":
@@ -417,13 +416,18 @@ class Group:
         if key == "mad":
             return v[0] * v[1] + v[2] & cut
         if key in ("min", "max"):
-            to = {"u32": np.uint32, "s32": np.int32}[name[1]]
-            return getattr(np, key + "imum")(*(x.astype(np.uint32).view(to) for x in v)).view(np.uint32)
+            return getattr(np, key + "imum")(*self.whole(name[1], v)).astype(np.uint64) & cut
         shift = np.minimum(v[1], np.uint64(63)) if len(v) > 1 else None
         return {"add": lambda: v[0] + v[1], "sub": lambda: v[0] - v[1], "mul": lambda: v[0] * v[1],
                 "and": lambda: v[0] & v[1], "or": lambda: v[0] | v[1], "xor": lambda: v[0] ^ v[1],
                 "not": lambda: ~v[0] if name[1] != "pred" else v[0] == 0, "shl": lambda: v[0] << shift, "shr": lambda: (v[0] & cut) >> shift,
                 "selp": lambda: np.where(v[2] != 0, v[0], v[1])}[key]().astype(np.uint64) & cut
+
+    @staticmethod
+    def whole(kind, v):
+        """As the numbers that bits of such a type mean."""
+        sign, bits = {"s": "i", "u": "u", "b": "u"}.get(kind[0], "u"), 8 * TYPES.get(kind, 8)
+        return [x.astype(np.uint64).astype(f"u{bits // 8}").view(f"{sign}{bits // 8}") for x in v]
 
     @staticmethod
     def real(name, v):

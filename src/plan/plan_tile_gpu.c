@@ -429,16 +429,55 @@ static int64_t list_steps(double groups, const device_desc *dev)
     return SD_MIN(SD_MAX(n, 1), LIST_STEPS);
 }
 
-/* One element an item: what has no rule of its own above. */
+/* Are v neighbours along LANE in one access, of all that a scatter reads and
+ * writes there? */
+static bool rows_are_wide(const plan_kernel *k, int lane, int v,
+                          const device_desc *dev)
+{
+    const plan_node *n = plan_scatter_of(k);
+    int64_t bytes = v * (int64_t)sd_dtype_bytes(n->dtype), s, m;
+
+    if (k->axis[lane].extent % v || sd_is_complex(n->dtype) ||
+        bytes > SD_MIN(dev->access, (int64_t)k->slot[n->slot].align) ||
+        !plan_expr_run(n->off, lane, v, &s, &m) || s != 1 || m % v)
+        return false;
+    plan_for_each_node(x, k)
+        if (x->kind == PN_LOAD && (x->varies | x->off->varies) >> lane & 1 &&
+            plan_wide_run(k, x, lane, v, dev->access) != v)
+            return false;
+    return true;
+}
+
+/* Neighbours of a row that an item of a scatter by runs takes, as long as items
+ * of a sub-group all have some: it asks for each update where it is, and so
+ * less often. */
+static int rows_vector(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    int v = MOST_VECTOR;
+
+    if (!k->runs || k->runs->axis == lane)
+        return 1;
+    while (v > 1 && (k->axis[lane].extent < (int64_t)v * dev->subgroup ||
+                     !rows_are_wide(k, lane, v, dev)))
+        v /= 2;
+    return v;
+}
+
+/* What has no rule of its own above. */
 static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
 {
     double all = plan_points(k, (1ull << k->nouter) - 1);
     int cross = plan_crossing_axis(k, lane);
+    plan_axis items = k->axis[lane];
     int64_t steps;
 
-    k->group = k->items = group_of(&k->axis[lane], dev);
+    k->vector = rows_vector(k, lane, dev);
+    items.extent /= k->vector;
+    k->group = k->items = group_of(&items, dev);
     steps = (int64_t)(all / ((double)k->group * dev->units * 8));
     steps = SD_MIN(SD_MAX(steps, 1), GPU_STEPS);
+    /* an item's positions, those of a vector among them */
+    steps = plan_round_up(steps, k->vector);
     if (k->nstage == 0 || k->stage[0].axes)
         steps = 1; /* an item has a loop of its own */
     for (int i = 0; i < k->nouter; i++)

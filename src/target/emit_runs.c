@@ -127,7 +127,10 @@ void emit_run_listed(emit *e)
 
 /* ---- updates where they lie ---- */
 
-enum { AT_ONCE = 2 /* updates whose reading does not wait for another's */ };
+enum {
+    AT_ONCE = 2, /* updates whose reading does not wait for another's */
+    MOST_NEAR = 16 /* neighbours of an item */
+};
 
 /* The runs' axis stands at the update of that number. */
 static void open_update(const finder *f, LLVMValueRef number, emit_loop *l)
@@ -140,17 +143,19 @@ static void open_update(const finder *f, LLVMValueRef number, emit_loop *l)
     x->at = LLVMBuildIntCast2(e->b, number, e->si, true, "");
 }
 
-static emit_value value_of(const finder *f, const plan_node *n,
-                           LLVMValueRef number)
+/* The item's neighbours along LANE of the update of that number. */
+static void values_of(const finder *f, const plan_node *n, LLVMValueRef number,
+                      emit_value *v)
 {
+    emit *e = f->e;
     const plan_node *arg = n->arg[0];
-    emit_value v;
     emit_loop l;
 
     open_update(f, number, &l);
-    v = emit_node_value(f->e, arg, emit_canon(f->e, 0, arg->varies));
-    emit_level_loop_close(f->e, &l);
-    return v;
+    for (int c = 0; c < e->k->vector; c++)
+        v[c] = emit_node_value(
+            e, arg, emit_canon(e, c * e->axis[e->lane].stride, arg->varies));
+    emit_level_loop_close(e, &l);
 }
 
 static LLVMValueRef place_of(const finder *f, const plan_node *n,
@@ -163,6 +168,44 @@ static LLVMValueRef place_of(const finder *f, const plan_node *n,
     at = emit_expr(f->e, n->off, 0, false);
     emit_level_loop_close(f->e, &l);
     return at;
+}
+
+/* What the places of the item's neighbours hold, the first of them at `at`. */
+static void read_places(emit *e, const plan_node *n, LLVMValueRef at,
+                        emit_value *v)
+{
+    int w = e->k->vector;
+    LLVMValueRef all;
+
+    if (w == 1) {
+        v[0] = emit_mem_read(e, n->dtype, e->slot[n->slot], at, 1);
+        return;
+    }
+    all = emit_vector_read(
+        e, n->dtype, emit_element(e, n->dtype, e->slot[n->slot], at), NULL, w);
+    LLVMSetAlignment(all, (unsigned)w * (unsigned)sd_dtype_bytes(n->dtype));
+    for (int c = 0; c < w; c++)
+        v[c] = (emit_value){
+            emit_of_memory(e, n->dtype, emit_extract(e, all, c, 1)), NULL};
+}
+
+static void write_places(emit *e, const plan_node *n, LLVMValueRef at,
+                         const emit_value *v)
+{
+    int w = e->k->vector;
+    LLVMValueRef all = LLVMGetPoison(emit_widen(emit_mem_type(e, n->dtype), w));
+
+    if (w == 1) {
+        emit_mem_write(e, n->dtype, e->slot[n->slot], at, v[0]);
+        return;
+    }
+    for (int c = 0; c < w; c++)
+        all = LLVMBuildInsertElement(e->b, all,
+                                     emit_to_memory(e, n->dtype, v[c].re),
+                                     LLVMConstInt(e->i32, (unsigned)c, 0), "");
+    all = LLVMBuildStore(e->b, all,
+                         emit_element(e, n->dtype, e->slot[n->slot], at));
+    LLVMSetAlignment(all, (unsigned)w * (unsigned)sd_dtype_bytes(n->dtype));
 }
 
 /* Is position i of the list there, and of that run?  *number: of the update
@@ -189,23 +232,29 @@ static kept_value keep_value(emit *e, emit_value v)
                         v.im ? emit_variable(e, v.im) : NULL};
 }
 
+static void keep(emit *e, const kept_value *to, emit_value v)
+{
+    LLVMBuildStore(e->b, v.re, to->re);
+    if (to->im)
+        LLVMBuildStore(e->b, v.im, to->im);
+}
+
 static emit_value kept(emit *e, LLVMTypeRef t, const kept_value *v)
 {
     return (emit_value){LLVMBuildLoad2(e->b, t, v->re, ""),
                         v->im ? LLVMBuildLoad2(e->b, t, v->im, "") : NULL};
 }
 
-/* old, the first of a run and those behind it, in turn.  Where there are fewer
- * of these than are read at once the first is read again, which is near. */
-static emit_value sum_rows(const finder *f, const plan_node *n,
-                           LLVMValueRef key, LLVMValueRef first, emit_value old)
+/* To sum, the updates behind the first of the run, in turn.  Where there are
+ * fewer of these than are read at once the first is read again, which is near.
+ */
+static void sum_behind(const finder *f, const plan_node *n, LLVMValueRef key,
+                       LLVMValueRef first, LLVMTypeRef t, const kept_value *sum)
 {
     emit *e = f->e;
-    LLVMTypeRef t = LLVMTypeOf(old.re);
     LLVMValueRef at = emit_variable(e, emit_plus(e, f->at, 1));
     LLVMValueRef on[AT_ONCE], number[AT_ONCE];
-    emit_value v[AT_ONCE], sum = combined(e, n, old, value_of(f, n, first));
-    kept_value to = keep_value(e, sum);
+    emit_value v[AT_ONCE][MOST_NEAR], s;
     emit_while w = emit_while_begin(e);
 
     for (int j = 0; j < AT_ONCE; j++) {
@@ -215,19 +264,35 @@ static emit_value sum_rows(const finder *f, const plan_node *n,
     }
     emit_while_test(e, &w, on[0]);
     for (int j = 0; j < AT_ONCE; j++)
-        v[j] = value_of(f, n,
-                        j ? LLVMBuildSelect(e->b, on[j], number[j], first, "")
-                          : number[j]);
-    sum = kept(e, t, &to);
-    for (int j = 0; j < AT_ONCE; j++)
-        sum = j ? emit_select_value(e, on[j], combined(e, n, sum, v[j]), sum)
-                : combined(e, n, sum, v[j]);
-    LLVMBuildStore(e->b, sum.re, to.re);
-    if (sum.im)
-        LLVMBuildStore(e->b, sum.im, to.im);
+        values_of(f, n,
+                  j ? LLVMBuildSelect(e->b, on[j], number[j], first, "")
+                    : number[j],
+                  v[j]);
+    for (int c = 0; c < e->k->vector; c++) {
+        s = kept(e, t, &sum[c]);
+        for (int j = 0; j < AT_ONCE; j++)
+            s = j ? emit_select_value(e, on[j], combined(e, n, s, v[j][c]), s)
+                  : combined(e, n, s, v[j][c]);
+        keep(e, &sum[c], s);
+    }
     LLVMBuildStore(e->b, emit_plus(e, emit_get(e, at), AT_ONCE), at);
     emit_while_end(e, &w);
-    return kept(e, t, &to);
+}
+
+/* old, the first of a run and those behind it, in turn: to v. */
+static void sum_rows(const finder *f, const plan_node *n, LLVMValueRef key,
+                     LLVMValueRef first, const emit_value *old, emit_value *v)
+{
+    emit *e = f->e;
+    LLVMTypeRef t = LLVMTypeOf(old[0].re);
+    kept_value sum[MOST_NEAR];
+
+    values_of(f, n, first, v);
+    for (int c = 0; c < e->k->vector; c++)
+        sum[c] = keep_value(e, combined(e, n, old[c], v[c]));
+    sum_behind(f, n, key, first, t, sum);
+    for (int c = 0; c < e->k->vector; c++)
+        v[c] = kept(e, t, &sum[c]);
 }
 
 void emit_run_rows(emit *e)
@@ -237,19 +302,21 @@ void emit_run_rows(emit *e)
     emit_axis *x = &e->axis[r->axis], was = *x;
     finder f = find_here(e);
     LLVMValueRef key = read_list(&f, r->key, f.at), takes, first, place;
+    emit_value v[MOST_NEAR], old[MOST_NEAR];
     LLVMBasicBlockRef no;
-    emit_value v;
 
+    assert(e->k->vector <= MOST_NEAR);
     takes = takes_run(&f, key);
     no = emit_when(e, emit_and(e, takes, e->item_valid));
     first = read_list(&f, r->update, f.at);
     place = place_of(&f, n, first);
-    if (r->last)
-        v = value_of(&f, n, first);
-    else
-        v = sum_rows(&f, n, key, first,
-                     emit_mem_read(e, n->dtype, e->slot[n->slot], place, 1));
-    emit_mem_write(e, n->dtype, e->slot[n->slot], place, v);
+    if (r->last) {
+        values_of(&f, n, first, v);
+    } else {
+        read_places(e, n, place, old);
+        sum_rows(&f, n, key, first, old, v);
+    }
+    write_places(e, n, place, v);
     emit_when_end(e, no);
     *x = was;
 }

@@ -411,6 +411,8 @@ class Group:
             return self.permuted(v)
         if key == "bfe":
             return v[0] >> v[1] & (np.uint64(1) << v[2]) - np.uint64(1)
+        if key == "mul" and name[1:] == ["hi", "u64"]:
+            return np.array([int(a) * int(b) >> 64 for a, b in zip(*v)], np.uint64)
         if key == "mul" and name[1] == "hi":
             return (v[0] & MASK32) * (v[1] & MASK32) >> np.uint64(32)
         if key == "mad":

@@ -36,7 +36,9 @@ ENTRY e {{
     ("add", 20, 30000, 8000, 6000),        # runs of five
     ("add", 33, 30000, 90000, 90000),      # most are alone
     ("multiply", 40, 30000, 8000, 200),    # of 150
-    ("add", 70, 8000, 3000, 3000)])
+    ("add", 70, 8000, 3000, 3000),         # an item has two neighbours of a row,
+    ("add", 132, 3000, 1000, 900),         # four,
+    ("multiply", 520, 3000, 1000, 20)])    # of tiles that the row is no multiple of
 def test_a_group_adds_the_rows_of_its_runs_in_order(op, width, n, places, keys, tmp_path):
     rng = np.random.default_rng(3)
     program = tmp_path / "sums.hlo"
@@ -61,7 +63,8 @@ def test_a_group_adds_the_rows_of_its_runs_in_order(op, width, n, places, keys, 
     key = key[order]
     array = rng.standard_normal((places, width)).astype(np.float32)
     want, join = array.copy(), {"add": np.add, "multiply": np.multiply}[op]
-    groups = (0, 1, tiles // 2, tiles // 2 + 1, tiles - 2, tiles - 1) if each > 1 else (0, 7, tiles - 1)
+    stretches = -(-n // each)  # of the list, for each part of a row
+    groups = (0, 1, stretches // 2, stretches // 2 + 1, stretches - 2, stretches - 1)
     begins = np.append(True, key[1:] != key[:-1])
     for g in groups:
         for at in range(g * each, min(g * each + each, n)):
@@ -71,5 +74,6 @@ def test_a_group_adds_the_rows_of_its_runs_in_order(op, width, n, places, keys, 
                     at += 1
                     if at == n or begins[at]:
                         break
-    simulate.run(f".visible .entry {name}({entry}\n}}\n", [update, array, place, array, key, order], groups, 1 << 16)
+    simulate.run(f".visible .entry {name}({entry}\n}}\n", [update, array, place, array, key, order],
+                 [g + part for part in range(0, tiles, stretches) for g in groups], 1 << 16)
     assert np.array_equal(array.view(np.int32), want.view(np.int32))

@@ -514,6 +514,44 @@ bool hlo_attend_fits_blocks(int64_t d, int64_t e);
 bool hlo_attend_fits_matrix(int64_t rows, int64_t row);
 char hlo_attend_letter(int axis);
 
+/* ---- gradients of windows (hlo_places.c) ---- */
+
+/* The custom-call "sundog.window-gradient": operands x [n, h, w, i] and y
+ * [n, r, c, o]; its result is f32 [s, a, b, i, o], and its configuration
+ * "1,1", how many rows and columns of zeros are in front of x.  Added over s the
+ * result is
+ *
+ *   sum over n, r, c of x[n, r + a - 1, c + b - 1, i] * y[n, r, c, o]
+ *
+ * where x is 0 outside; each s has a part of the positions. */
+#define HLO_CALL_PLACES "sundog.window-gradient"
+typedef struct {
+    int64_t images, features, own; /* n, i, o */
+    int64_t size[2], of[2], place[2], low[2]; /* h, w; r, c; a, b; zeros */
+    int64_t pieces; /* s */
+} hlo_places;
+bool hlo_places_is_named(const hlo_inst *in);
+/* False: in is no such call, or its operands do not fit. */
+bool hlo_places_read(const hlo_inst *in, hlo_places *out);
+/* How kernels go through the positions.  Images are cut into `bands` of rows,
+ * eight of which are gone through side by side: a step has the same `rows` x
+ * `columns` positions of y of all eight, and of x what the window reaches from
+ * them.  A place of the window is then so many eights further on, whichever it
+ * is.  `pairs` steps lie in local memory. */
+enum { HLO_PLACES_BESIDE = 8, HLO_PLACES_FEATURES = 64, HLO_PLACES_SIDE = 3, HLO_PLACES_PART = 8,
+       HLO_PLACES_UNIT = 1024 /* bytes of eight positions' features */ };
+typedef struct {
+    int64_t bands, rows, columns, steps;
+    int64_t x_units, y_units; /* of a step */
+    int pairs;
+} hlo_places_step;
+/* False: they cannot; local: bytes of a group's memory. */
+bool hlo_places_cut(const hlo_places *w, size_t local, hlo_places_step *out);
+/* Is it one that kernels do?  Operands are of the same 16 bits, a and b are 3 at
+ * most, i and o multiples of 8; no array has 2^31 elements. */
+bool hlo_places_has_kernel(const hlo_inst *in, size_t local);
+bool hlo_places_fits(sd_dtype t, const hlo_places *w); /* but for its cut */
+
 /* ---- infer, verify, print, parse, eval ---- */
 
 /* The shape of in from its operands and attributes; refuses what is wrong,

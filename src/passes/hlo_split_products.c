@@ -17,6 +17,7 @@
 #include "terms.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     CHAIN = 256, /* terms of a sum */
@@ -403,8 +404,138 @@ static hlo_inst *for_wide(hlo_inst *in, int64_t n)
     return n > 1 || trimmed ? split_conv(in, n, trimmed) : NULL;
 }
 
+/* ---- gradients that are one kernel ---- */
+
+static hlo_places places_of(const hlo_inst *in, const hlo_conv *c)
+{
+    const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
+    hlo_places w = {.images = x->dim[c->in_feature],
+                    .features = x->dim[c->in_batch],
+                    .own = y->dim[c->k_out]};
+
+    for (int i = 0; i < 2; i++) {
+        w.size[i] = x->dim[c->in_spatial.at[i]];
+        w.of[i] = y->dim[c->k_spatial.at[i]];
+        w.place[i] = in->shape->dim[c->out_spatial.at[i]];
+        w.low[i] = c->win[i].pad_low;
+    }
+    return w;
+}
+
+static double blocks_of(int64_t features)
+{
+    return ceil((double)features / HLO_PLACES_FEATURES);
+}
+
+/* How long n pieces take: units go through their steps' positions, and in the
+ * time of one MOVED bytes a unit of sums are written, or read again. */
+static double time_of_places(const device_desc *dev, const hlo_places *w,
+                             const hlo_places_step *s, int64_t n)
+{
+    enum { MOVED = 2048 };
+    double blocks = blocks_of(w->features) * blocks_of(w->own);
+    double sums = (double)(w->place[0] * w->place[1] * n) *
+                  (double)(w->features * w->own);
+
+    return ceil(blocks * (double)n / dev->units) *
+               ceil((double)s->steps / (double)n) * (double)s->y_units +
+           sums * 2 * sizeof(float) / (dev->units * (double)MOVED);
+}
+
+static int64_t pieces_of_places(const device_desc *dev, const hlo_places *w,
+                                const hlo_places_step *s)
+{
+    int64_t best = 1;
+
+    for (int64_t n = 2; n <= s->steps && n <= MOST_PIECES; n++)
+        if (time_of_places(dev, w, s, n) < time_of_places(dev, w, s, best))
+            best = n;
+    return best;
+}
+
+/* Are features enough of whole blocks, and is there a group for most units? */
+static bool fills_units(const device_desc *dev, const hlo_places *w,
+                        const hlo_places_step *s)
+{
+    double blocks = blocks_of(w->features) * blocks_of(w->own);
+
+    return blocks * HLO_PLACES_FEATURES * HLO_PLACES_FEATURES * 2 <=
+               3.0 * (double)(w->features * w->own) &&
+           blocks * (double)s->steps >= 2.0 * dev->units;
+}
+
+static hlo_inst *turned(hlo_at p, hlo_inst *x, const int64_t *perm)
+{
+    for (int i = 0; i < x->shape->rank; i++)
+        if (perm[i] != i)
+            return hlo_make_transpose(p, x, perm);
+    return x;
+}
+
+static hlo_inst *make_call(hlo_inst *in, const hlo_conv *c, const hlo_places *w)
+{
+    sd_arena *a = in->parent->module->arena;
+    hlo_at p = pass_at(in);
+    hlo_custom *u = sd_arena_new(a, hlo_custom);
+    int64_t dim[] = {w->pieces, w->place[0], w->place[1], w->features, w->own};
+    int64_t x[] = {c->in_feature, c->in_spatial.at[0], c->in_spatial.at[1],
+                   c->in_batch},
+            y[] = {c->k_in, c->k_spatial.at[0], c->k_spatial.at[1], c->k_out};
+    hlo_inst *arg[] = {turned(p, in->arg[0], x), turned(p, in->arg[1], y)};
+    hlo_inst *call;
+
+    u->target = HLO_CALL_PLACES;
+    u->api_version = HLO_TYPED_FFI;
+    u->config = sd_arena_fmt(a, "%" PRId64 ",%" PRId64, w->low[0], w->low[1]);
+    u->config_len = strlen(u->config);
+    call = hlo_inst_create(p.c, p.before, HLO_CUSTOM_CALL,
+                           sd_shape_make(a, SD_F32, 5, dim), 2, arg);
+    call->u.custom = u;
+    hlo_take_source(call, p.like);
+    hlo_rename(call, "places");
+    return call;
+}
+
+static bool is_plain(const hlo_conv *c)
+{
+    for (int i = 0; i < c->nspatial; i++)
+        if (c->win[i].base_dilation > 1 || c->win[i].reversal ||
+            c->win[i].window_dilation > 1 || c->win[i].stride > 1)
+            return false;
+    return c->nspatial == 2;
+}
+
+/* The gradient of a window as a call, whose pieces are added; NULL: kernels do
+ * not take it, or other ways are as good. */
+static hlo_inst *as_places(hlo_inst *in, const hlo_conv *c,
+                           const device_desc *dev)
+{
+    hlo_at p = pass_at(in);
+    hlo_places w;
+    hlo_places_step s;
+    hlo_inst *x;
+    int64_t back[4];
+
+    if (!(dev->features & DEVICE_HAS_WGMMA) || !is_plain(c) ||
+        pass_dtype(in->arg[1]) != pass_dtype(in->arg[0]))
+        return NULL;
+    w = places_of(in, c);
+    if (!hlo_places_fits(pass_dtype(in->arg[0]), &w) ||
+        !hlo_places_cut(&w, dev->local_most, &s) || !fills_units(dev, &w, &s))
+        return NULL;
+    w.pieces = pieces_of_places(dev, &w, &s);
+    x = add_in_order(p, make_call(in, c, &w), 0);
+    x = pass_reshape(p, x, 4, x->shape->dim + 1);
+    for (int i = 0; i < 2; i++)
+        back[c->out_spatial.at[i]] = i;
+    back[c->out_batch] = 2;
+    back[c->out_feature] = 3;
+    return as_result(in, turned(p, x, back));
+}
+
 static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
 {
+    hlo_inst *places;
     const hlo_conv *c = in->op == HLO_CONVOLUTION ? in->u.conv : NULL;
     int64_t n;
 
@@ -421,6 +552,8 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
         n = groups_of_features(in, c, dev);
         return n > 1 ? split_conv(in, n, false) : NULL;
     }
+    if ((places = as_places(in, c, dev)))
+        return places;
     n = is_for_wide(in, c, dev) ? groups_for_wide(in, c, dev) : 0;
     if (n)
         return for_wide(in, n);

@@ -133,6 +133,12 @@ bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev)
              hlo_attend_is_matrices(&a)));
 }
 
+bool pass_has_places_kernel(const hlo_inst *in, const device_desc *dev)
+{
+    return dev->features & DEVICE_HAS_WGMMA &&
+           hlo_places_has_kernel(in, dev->local_most);
+}
+
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)
 {
     const hlo_custom *u = in->u.custom;
@@ -147,6 +153,10 @@ const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev)
     if (hlo_attend_is_named(in) && !pass_has_attend_kernel(in, dev))
         return "attention of another device or of what kernels do not take: "
                "compile the program that it was made of for this device";
+    if (hlo_places_is_named(in) && !pass_has_places_kernel(in, dev))
+        return "a window's gradient of another device or of what kernels do "
+               "not take: compile the program that it was made of for this "
+               "device";
     if (u->api_version != HLO_TYPED_FFI)
         return "of an untyped API version: only typed FFI (4) is called";
     if (device_custom_of_name(u->target) &&

@@ -152,6 +152,8 @@ hlo_inst *pass_foreign_row_major(hlo_inst *in);
 const char *pass_foreign_why_not(const hlo_inst *in, const device_desc *dev);
 /* Is it a call of attention that a kernel of the device does? */
 bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev);
+/* Is it the gradient of a window that a kernel of the device does? */
+bool pass_has_places_kernel(const hlo_inst *in, const device_desc *dev);
 /* Are attention's operands read as matrices, by messages? */
 static inline bool pass_attends_matrices(const device_desc *dev)
 {

@@ -405,6 +405,7 @@ static bool can_do(const hlo_inst *in, const device_desc *dev)
         return pass_is_move(in);
     case HLO_C_CUSTOM:
         return hlo_device_call(in, &call) || pass_has_attend_kernel(in, dev) ||
+               pass_has_places_kernel(in, dev) ||
                !pass_foreign_why_not(in, dev);
     case HLO_C_TOKENS:
         return can_do_tokens(in);

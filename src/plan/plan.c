@@ -73,6 +73,8 @@ static void drop_features(plan *p)
             used |= plan_engine_table[p->kernel[i]->blocks->engine].needs;
         else if (p->kernel[i]->attend)
             used |= plan_engine_table[p->kernel[i]->attend->engine].needs;
+        else if (p->kernel[i]->places)
+            used |= plan_engine_table[p->kernel[i]->places->engine].needs;
     p->program->device.features &= ~all | used;
 }
 

@@ -58,6 +58,7 @@
 #define PLAN_H
 
 #include "plan_attend.h"
+#include "plan_places.h"
 #include "plan_contract.h"
 #include "plan_sort.h"
 #include "thunk.h"
@@ -232,7 +233,8 @@ struct plan_cut {
 
 /* LOOP, ROW and COLUMN differ in dumps only. */
 typedef enum { PLAN_LOOP, PLAN_ROW, PLAN_COLUMN, PLAN_SCATTERING, PLAN_SORTING,
-               PLAN_CALLING, PLAN_ATTENDING, PLAN_BUCKETS } plan_kernel_class;
+               PLAN_CALLING, PLAN_ATTENDING, PLAN_PLACING,
+               PLAN_BUCKETS } plan_kernel_class;
 struct plan_kernel {
     const char *name;      /* as in HLO: "fusion", "wrapped_multiply" */
     int number;            /* among the plan's distinct kernels */
@@ -275,6 +277,7 @@ struct plan_kernel {
                               are its operands, its results, and work space of
                               all items where the device has no scratch */
     plan_attend *attend;   /* a kernel that is attention, by groups */
+    plan_places *places;   /* one that is a window's gradient, by groups */
     const plan_loop *loop; /* host: a kernel that is a whole loop */
     const plan_runs *runs; /* GPUs, or NULL */
     const plan_buckets *buckets; /* likewise */

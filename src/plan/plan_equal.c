@@ -209,7 +209,8 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
         x->bytes != y->bytes || !same_mapping(x, y) || x->beside != y->beside ||
         !same_runs(x->runs, y->runs) || !same_buckets(x->buckets, y->buckets) ||
         !same_sort(x->sort, y->sort) || !same_call(x->call, y->call) ||
-        !plan_same_attend(x->attend, y->attend))
+        !plan_same_attend(x->attend, y->attend) ||
+        !plan_same_places(x->places, y->places))
         return false;
     for (int i = 0; i < x->naxis; i++)
         if (!same_axis(&x->axis[i], &y->axis[i]))

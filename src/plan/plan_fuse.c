@@ -29,11 +29,12 @@ static bool is_fusable(const hlo_inst *in)
 static bool is_alone(const hlo_inst *in)
 {
     hlo_attend attention;
+    hlo_places places;
     hlo_call call;
 
     return in->op == HLO_SCAN || in->op == HLO_SCATTER ||
            in->op == HLO_DYNAMIC_UPDATE_SLICE || hlo_device_call(in, &call) ||
-           hlo_attend_read(in, &attention);
+           hlo_attend_read(in, &attention) || hlo_places_read(in, &places);
 }
 
 static bool is_update(const hlo_inst *in)

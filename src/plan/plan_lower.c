@@ -480,8 +480,9 @@ sd_status plan_lower(sd_arena *a, hlo_inst *fusion, plan_kernel **out)
         lw.st = plan_lower_sort(&lw, root);
         break;
     case HLO_CUSTOM_CALL:
-        lw.st = hlo_attend_is_named(root) ? plan_lower_attend(&lw, root)
-                                          : plan_lower_call(&lw, root);
+        lw.st = hlo_attend_is_named(root)   ? plan_lower_attend(&lw, root)
+                : hlo_places_is_named(root) ? plan_lower_placing(&lw, root)
+                                            : plan_lower_call(&lw, root);
         break;
     case HLO_SCATTER:
         lw.st = plan_lower_scatter(&lw, root);

@@ -461,7 +461,8 @@ static void print_kernel(sd_buf *b, const plan_kernel *k)
         [PLAN_LOOP] = "loop",        [PLAN_ROW] = "row",
         [PLAN_COLUMN] = "column",    [PLAN_SCATTERING] = "scatter",
         [PLAN_SORTING] = "sort",     [PLAN_CALLING] = "call",
-        [PLAN_ATTENDING] = "attend", [PLAN_BUCKETS] = "buckets"};
+        [PLAN_ATTENDING] = "attend", [PLAN_PLACING] = "places",
+        [PLAN_BUCKETS] = "buckets"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
     sd_buf_fmt(
@@ -483,6 +484,8 @@ static void print_kernel(sd_buf *b, const plan_kernel *k)
         print_call(b, k->call);
     if (k->attend)
         plan_print_attend(b, k);
+    if (k->places)
+        plan_print_places(b, k);
     if (k->runs)
         print_runs(b, k->runs);
     if (k->buckets)

@@ -429,6 +429,11 @@ bool plan_same_body(const plan_body *x, const plan_body *y);
 void plan_print_body(sd_buf *b, const plan_body *body); /* plan_print.c */
 void plan_print_attend(sd_buf *b, const plan_kernel *k);
 sd_status plan_verify_attend(const plan_kernel *k, const device_desc *dev);
+sd_status plan_lower_placing(plan_lowering *lw, const hlo_inst *in);
+void plan_tile_places(plan_kernel *k, const device_desc *dev);
+bool plan_same_places(const plan_places *x, const plan_places *y);
+void plan_print_places(sd_buf *b, const plan_kernel *k);
+sd_status plan_verify_places(const plan_kernel *k, const device_desc *dev);
 sd_status plan_lower_sort(plan_lowering *lw, const hlo_inst *in);
 sd_status plan_lower_scatter(plan_lowering *lw, const hlo_inst *in);
 /* A kernel of a part of fusion's scatter, whose lists are slots after the

@@ -150,7 +150,7 @@ static void count(plan_lowering *lw)
     double *moved = sd_arena_array(lw->a, double, k->nslot + 1);
 
     k->bytes = 0;
-    if (k->sort || k->call || k->attend) {
+    if (k->sort || k->call || k->attend || k->places) {
         for (int i = 0; i < k->nslot; i++)
             k->bytes += (double)k->slot[i].count *
                         (double)sd_dtype_bytes(k->slot[i].dtype);

@@ -450,6 +450,10 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
         plan_tile_attend(k, dev);
         return;
     }
+    if (k->places) {
+        plan_tile_places(k, dev);
+        return;
+    }
     plan_split_groups(k, dev->kind == DEVICE_HOST ? PLAN_LEAST_GROUP
                                                   : PLAN_LEAST_BLOCK);
     if (!k->runs) /* names an axis */

@@ -432,7 +432,7 @@ static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
     if (!st)
         st = check_lives(k);
     if (!st && dev->kind != DEVICE_HOST &&
-        k->local_bytes > (k->blocks || k->attend || k->sort
+        k->local_bytes > (k->blocks || k->attend || k->places || k->sort
                               ? SD_MAX(dev->local_bytes, dev->local_most)
                               : dev->local_bytes))
         st = plan_bad(k, NULL, "more local memory than a group has");
@@ -452,13 +452,14 @@ static sd_status check_call(const plan_kernel *k, const hlo_call *c)
 
 static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
 {
-    bool whole = k->sort || k->call || k->attend || k->buckets;
+    bool whole = k->sort || k->call || k->attend || k->places || k->buckets;
     int lanes = 0;
     int64_t tiles = 1;
     sd_status st;
 
     if ((k->call && (st = check_call(k, k->call))) ||
         (k->attend && (st = plan_verify_attend(k, dev))) ||
+        (k->places && (st = plan_verify_places(k, dev))) ||
         (k->buckets && (st = plan_verify_buckets(k, dev))) ||
         (k->sort && (st = plan_verify_sort(k, dev))))
         return st;

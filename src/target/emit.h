@@ -580,6 +580,7 @@ LLVMValueRef emit_sort_code(emit *e, const plan_sort *s, const emit_value *arg,
 emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i); /* as an iota */
 void emit_device_call(emit *e);
 void emit_attend(emit *e);
+void emit_places(emit *e); /* emit_places.c */
 void emit_buckets(emit *e);
 
 #endif

@@ -26,6 +26,14 @@ typedef struct {
     int columns, times;
     LLVMValueRef *held; /* x, of each time EMIT_PIECES words; NULL: it lies there */
 } emit_wide;
+/* The products of a window's gradient (plan_places.h): of y's rows x columns
+ * units of positions, with those of x that `places` of a row of the window have
+ * beside them. */
+typedef struct {
+    LLVMValueRef x, y; /* where they begin in local memory */
+    int64_t rows, columns;
+    int places;
+} emit_positions;
 /* Blocks of a matrix in memory that a sub-group reads for its engine: 32 bytes
  * of each of 8 rows of x; a column an item of y, in words, where columns lie
  * along K (turned), or rows do not: pairs or fours of them are woven.  Deep ones
@@ -120,6 +128,7 @@ typedef struct {
     void (*close_copies)(emit *e);
     void (*await_copies)(emit *e, int left);
     const emit_attend_abi *attend; /* or NULL */
+    void (*begin_places)(emit *e, const emit_positions *p); /* likewise */
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool dear_division; /* of f32: a dozen instructions and a branch */

@@ -18,7 +18,7 @@ static LLVMValueRef number(emit *e, emit_id which)
 /* Its operands begin where eight lines do. */
 static bool is_wide(const plan_kernel *k)
 {
-    return k->attend ||
+    return k->attend || k->places ||
            (k->blocks && plan_engine_table[k->blocks->engine].several);
 }
 

@@ -645,6 +645,8 @@ sd_status emit_kernel(emit *e, const plan_kernel *k)
         emit_device_call(e);
     else if (k->attend)
         emit_attend(e);
+    else if (k->places)
+        emit_places(e);
     else if (k->buckets)
         emit_buckets(e);
     else

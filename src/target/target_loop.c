@@ -68,7 +68,8 @@ static bool all_fit(look *l, const thunk_seq *seq, int n)
  * the number of their group or count groups, which a loop has one of. */
 static bool is_plain(const plan_kernel *k)
 {
-    return !k->attend && !k->call && !k->sort && !k->buckets && !k->large &&
+    return !k->attend && !k->places && !k->call && !k->sort && !k->buckets &&
+           !k->large &&
            !(k->blocks && plan_engine_table[k->blocks->engine].several);
 }
 

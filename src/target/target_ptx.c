@@ -415,6 +415,18 @@ LLVMValueRef target_ptx_describe(emit *e, LLVMValueRef p, int64_t apart)
     return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, rest, 0), "");
 }
 
+const char *target_ptx_types(plan_engine engine)
+{
+    static const char *const type[PLAN_ENGINE_COUNT] = {
+        [PLAN_ENGINE_WGMMA_BF16] = "f32.bf16.bf16",
+        [PLAN_ENGINE_WGMMA_F16] = "f32.f16.f16",
+        [PLAN_ENGINE_WGMMA_TF32] = "f32.tf32.tf32",
+        [PLAN_ENGINE_WGMMA_S8] = "s32.s8.s8",
+        [PLAN_ENGINE_WGMMA_U8] = "s32.u8.u8"};
+
+    return type[engine];
+}
+
 /* Where K's positions are lines, 64 neighbours are a step's lines from the next
  * 64. */
 static LLVMValueRef describe(emit *e, LLVMValueRef p, bool deep)
@@ -437,12 +449,6 @@ static void put_x(sd_buf *text, const emit_wide *w, int i)
 /* One after the other along K: 32 bytes of a line, or as many lines. */
 static void begin(emit *e, const emit_wide *w)
 {
-    static const char *const type[PLAN_ENGINE_COUNT] = {
-        [PLAN_ENGINE_WGMMA_BF16] = "f32.bf16.bf16",
-        [PLAN_ENGINE_WGMMA_F16] = "f32.f16.f16",
-        [PLAN_ENGINE_WGMMA_TF32] = "f32.tf32.tf32",
-        [PLAN_ENGINE_WGMMA_S8] = "s32.s8.s8",
-        [PLAN_ENGINE_WGMMA_U8] = "s32.u8.u8"};
     plan_engine engine = e->k->blocks->engine;
     int n = w->columns / 2, depth = plan_engine_table[engine].depth;
     sd_dtype part = plan_engine_table[engine].part;
@@ -465,7 +471,7 @@ static void begin(emit *e, const emit_wide *w)
     sd_buf_fmt(&text, "wgmma.fence.sync.aligned;");
     for (int i = 0; i < w->times; i++) {
         sd_buf_fmt(&text, " wgmma.mma_async.sync.aligned.m64n%dk%d.%s {",
-                   w->columns, depth, type[engine]);
+                   w->columns, depth, target_ptx_types(engine));
         for (int s = 0; s < n; s++)
             sd_buf_fmt(&text, "sum%d%s", s, s + 1 < n ? ", " : "}, ");
         put_x(&text, w, i);
@@ -561,6 +567,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
                              .close_copies = close_copies,
                              .await_copies = await_copies,
                              .attend = &target_ptx_attend,
+                             .begin_places = target_ptx_places,
                              .run = 2,
                              .pack = 1,
                              .bf16 = true,

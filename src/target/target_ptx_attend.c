@@ -33,16 +33,11 @@ enum {
     STEPS = PLAN_LINE / PTX_UNIT / STEP
 };
 
-static const char *type_of(const emit *e)
-{
-    return e->k->attend->engine == PLAN_ENGINE_WGMMA_BF16 ? "f32.bf16.bf16"
-                                                          : "f32.f16.f16";
-}
-
 static void put_sums(sd_buf *text, const emit *e, const char *name, int columns)
 {
     sd_buf_fmt(text, " wgmma.mma_async.sync.aligned.m64n%dk%d.%s {", columns,
-               plan_engine_table[e->k->attend->engine].depth, type_of(e));
+               plan_engine_table[e->k->attend->engine].depth,
+               target_ptx_types(e->k->attend->engine));
     for (int i = 0; i < columns / 2; i++)
         sd_buf_fmt(text, "%s%d%s", name, i, i + 1 < columns / 2 ? ", " : "}, ");
 }

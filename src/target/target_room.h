@@ -82,7 +82,10 @@ LLVMValueRef target_ptx_describe(emit *e, LLVMValueRef p, int64_t apart);
 /* What registers name0, name1, .. of the text's own, of type t, have. */
 void target_ptx_take(emit *e, const char *name, LLVMTypeRef t,
                      LLVMValueRef *out, int n);
+/* wgmma's types of an engine: of sums and both operands. */
+const char *target_ptx_types(plan_engine engine);
 extern const emit_attend_abi target_ptx_attend; /* target_ptx_attend.c */
+void target_ptx_places(emit *e, const emit_positions *p);
 
 extern const target_ops target_x86, target_spirv, target_ptx;
 

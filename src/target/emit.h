@@ -185,6 +185,10 @@ LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
 LLVMValueRef emit_intrinsic2(emit *e, const char *name, LLVMTypeRef *over,
                              int nover, LLVMValueRef *arg, int narg);
 LLVMValueRef emit_extract(emit *e, LLVMValueRef v, int first, int w);
+LLVMValueRef emit_insert(emit *e, LLVMValueRef v, LLVMValueRef x, int at);
+/* Element number `at`, of type t, behind the pointer p. */
+LLVMValueRef emit_behind(emit *e, LLVMTypeRef t, LLVMValueRef p,
+                         LLVMValueRef at);
 /* Below 0: any. */
 LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
                           const int *lane, int n);

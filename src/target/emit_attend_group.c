@@ -47,7 +47,7 @@ void attend_find_point(attending *t)
         }
     }
     for (int i = 0; i < n; i++)
-        t->base[i] = LLVMBuildGEP2(e->b, e->i8, e->slot[i], &off[i], 1, "");
+        t->base[i] = emit_behind(e, e->i8, e->slot[i], off[i]);
 }
 
 void attend_find_item(attending *t)
@@ -143,8 +143,7 @@ void attend_copy(attending *t, const attend_copied *c, LLVMValueRef first,
         }
         has = emit_when(e, c->has[i]);
         e->abi->copy(e, local_at(t, emit_add(e, area, c->to[i])),
-                     LLVMBuildGEP2(e->b, each, t->base[c->array], &at, 1, ""),
-                     not);
+                     emit_behind(e, each, t->base[c->array], at), not);
         emit_when_end(e, has);
     }
 }
@@ -387,8 +386,7 @@ static void write_two(attending *t, int array, LLVMValueRef at, LLVMValueRef *v)
     if (type == SD_F32) {
         x = LLVMGetPoison(LLVMVectorType(e->f32, 2));
         for (unsigned i = 0; i < 2; i++)
-            x = LLVMBuildInsertElement(e->b, x, v[i],
-                                       LLVMConstInt(e->i32, i, 0), "");
+            x = emit_insert(e, x, v[i], i);
     } else {
         x = e->abi->attend->pack(e, type, v[0], v[1]);
     }

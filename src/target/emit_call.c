@@ -193,9 +193,7 @@ static LLVMValueRef piecewise(emit *e, const char *stem, LLVMTypeRef elem,
             x[j] = emit_extract(e, arg[j], i, piece);
         y = emit_devlib(e, stem, elem, x, narg);
         for (int j = 0; j < piece; j++)
-            v = LLVMBuildInsertElement(
-                e->b, v, emit_extract(e, y, j, 1),
-                LLVMConstInt(e->i32, (unsigned)(i + j), 0), "");
+            v = emit_insert(e, v, emit_extract(e, y, j, 1), i + j);
     }
     return v;
 }

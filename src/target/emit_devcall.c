@@ -23,9 +23,8 @@ static void pass(caller *c, LLVMValueRef v)
 static LLVMValueRef part(emit *e, LLVMValueRef p, LLVMValueRef item,
                          int64_t bytes)
 {
-    LLVMValueRef off = LLVMBuildMul(e->b, item, emit_i64(e, bytes), "");
-
-    return LLVMBuildGEP2(e->b, e->i8, p, &off, 1, "");
+    return emit_behind(e, e->i8, p,
+                       LLVMBuildMul(e->b, item, emit_i64(e, bytes), ""));
 }
 
 /* The work space of an item: the thread's own, or a part of the last slot. */

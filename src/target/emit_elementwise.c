@@ -157,9 +157,8 @@ static LLVMValueRef of_four(emit *e, LLVMValueRef x)
     if (w == 4)
         return x;
     if (w == 1)
-        return LLVMBuildInsertElement(
-            e->b, LLVMGetPoison(emit_widen(LLVMTypeOf(x), 4)), x,
-            LLVMConstInt(e->i32, 0, 0), "");
+        return emit_insert(e, LLVMGetPoison(emit_widen(LLVMTypeOf(x), 4)), x,
+                           0);
     return emit_shuffle(e, x, NULL, lane, 4);
 }
 

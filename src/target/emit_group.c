@@ -150,8 +150,7 @@ static LLVMValueRef computed(emit *e, const emit_operand *o)
         one = emit_node_value(e, o->node, copy).re;
         if (o->wide == 1)
             return one;
-        v = LLVMBuildInsertElement(e->b, v, one,
-                                   LLVMConstInt(e->i32, (unsigned)i, 0), "");
+        v = emit_insert(e, v, one, i);
     }
     return v;
 }
@@ -364,8 +363,7 @@ LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
     LLVMValueRef off =
         emit_mad(e, turn, (int64_t)g->b->buffer, emit_si(e, (int64_t)at));
 
-    off = emit_local(e, off);
-    return LLVMBuildGEP2(e->b, t, off, &index, 1, "");
+    return emit_behind(e, t, emit_local(e, off), index);
 }
 
 LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i)
@@ -379,9 +377,7 @@ LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i)
     if (o->wide == 1)
         return e->abi->trim(e, v);
     for (int c = 0; c < o->wide; c++)
-        v = LLVMBuildInsertElement(e->b, v,
-                                   e->abi->trim(e, emit_extract(e, v, c, 1)),
-                                   LLVMConstInt(e->i32, (unsigned)c, 0), "");
+        v = emit_insert(e, v, e->abi->trim(e, emit_extract(e, v, c, 1)), c);
     return v;
 }
 
@@ -421,9 +417,7 @@ void emit_tile_turned(emit_tile *g, const emit_operand *o, int i,
         LLVMValueRef v = emit_tile_vector(g, o, i + j);
 
         for (int c = 0; c < o->wide; c++)
-            line[c] = LLVMBuildInsertElement(
-                e->b, line[c], emit_extract(e, v, c, 1),
-                LLVMConstInt(e->i32, (unsigned)j, 0), "");
+            line[c] = emit_insert(e, line[c], emit_extract(e, v, c, 1), j);
     }
     for (int s = 1; s < o->wide; s *= 2) {
         LLVMValueRef bit = LLVMBuildAnd(e->b, by, emit_si(e, s), "");
@@ -480,7 +474,7 @@ static void write_operand(emit_tile *g, emit_operand *o, LLVMValueRef turn)
         for (int c = 0; c < o->wide; c++) {
             at = emit_si(e, c * apart);
             one = emit_extract(e, v, c, 1);
-            emit_tile_put(LLVMBuildGEP2(e->b, t, p, &at, 1, ""), one, e, bytes);
+            emit_tile_put(emit_behind(e, t, p, at), one, e, bytes);
         }
     }
 }

@@ -570,7 +570,7 @@ void emit_start_function(emit *e)
 static void begin_host(emit *e)
 {
     LLVMTypeRef t[4] = {e->ptr, e->i64, e->i64, e->ptr};
-    LLVMValueRef index, at;
+    LLVMValueRef at;
 
     e->fn = LLVMAddFunction(
         e->m, e->k->name,
@@ -578,8 +578,7 @@ static void begin_host(emit *e)
     emit_attribute(e, e->fn, LLVMAttributeFunctionIndex, "nounwind");
     emit_start_function(e);
     for (int i = 0; i < e->k->nslot; i++) {
-        index = emit_i64(e, i);
-        at = LLVMBuildGEP2(e->b, e->ptr, LLVMGetParam(e->fn, 0), &index, 1, "");
+        at = emit_behind(e, e->ptr, LLVMGetParam(e->fn, 0), emit_i64(e, i));
         e->slot[i] = LLVMBuildLoad2(e->b, e->ptr, at, "");
     }
     e->first = LLVMGetParam(e->fn, 1);

@@ -69,9 +69,7 @@ static void make_kernels(emit_looper *l, const thunk *t)
 
 static LLVMValueRef behind(emit *e, LLVMValueRef p, uint64_t bytes)
 {
-    LLVMValueRef off = emit_i64(e, (int64_t)bytes);
-
-    return bytes ? LLVMBuildGEP2(e->b, e->i8, p, &off, 1, "") : p;
+    return bytes ? emit_behind(e, e->i8, p, emit_i64(e, (int64_t)bytes)) : p;
 }
 
 static LLVMValueRef slot_of(emit *e, int i)

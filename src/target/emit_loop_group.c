@@ -182,8 +182,8 @@ void emit_loop_copy_group(emit_looper *l, const thunk *t, LLVMValueRef to,
     stride s = open_stride(e, l->item, (int64_t)bytes / word);
     LLVMValueRef v;
 
-    from = LLVMBuildGEP2(e->b, type, from, &s.at, 1, "");
-    to = LLVMBuildGEP2(e->b, type, to, &s.at, 1, "");
+    from = emit_behind(e, type, from, s.at);
+    to = emit_behind(e, type, to, s.at);
     v = LLVMBuildLoad2(e->b, type, from, "");
     LLVMBuildStore(e->b, v, to);
     close_stride(e, &s, l->k->group);

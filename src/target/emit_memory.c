@@ -66,11 +66,11 @@ static LLVMValueRef or_zeros(emit *e, LLVMValueRef mask, LLVMValueRef v, int n)
 
     v = LLVMBuildBitCast(e->b, v, words, "");
     for (int i = 0; i < n; i++)
-        w = n == 1 ? emit_select(e, mask, v, zero)
-                   : LLVMBuildInsertElement(
-                         e->b, w,
-                         emit_select(e, mask, emit_extract(e, v, i, 1), zero),
-                         LLVMConstInt(e->i32, (unsigned)i, 0), "");
+        w = n == 1
+                ? emit_select(e, mask, v, zero)
+                : emit_insert(
+                      e, w,
+                      emit_select(e, mask, emit_extract(e, v, i, 1), zero), i);
     return LLVMBuildBitCast(e->b, w, t, "");
 }
 
@@ -299,9 +299,9 @@ static void wide_store(emit *e, const plan_node *n, int copy)
     for (int i = 0; i < n->wide; i++) {
         int c = emit_canon(e, in_run(e, n, copy, i), arg->varies);
 
-        all = LLVMBuildInsertElement(
-            e->b, all, emit_to_memory(e, a.part, emit_node_value(e, arg, c).re),
-            LLVMConstInt(e->i32, (unsigned)i, 0), "");
+        all = emit_insert(
+            e, all, emit_to_memory(e, a.part, emit_node_value(e, arg, c).re),
+            i);
     }
     no = emit_when(e, writer_mask(e, n, a.mask));
     s = LLVMBuildStore(e->b, all, emit_element(e, a.part, a.p, a.at));
@@ -456,7 +456,7 @@ void emit_scatter(emit *e, const plan_node *n, int copy)
 
 LLVMValueRef emit_local(emit *e, LLVMValueRef byte)
 {
-    return LLVMBuildGEP2(e->b, e->i8, e->local, &byte, 1, "");
+    return emit_behind(e, e->i8, e->local, byte);
 }
 
 LLVMValueRef emit_area(emit *e, int area, size_t plus)

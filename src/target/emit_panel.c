@@ -82,6 +82,13 @@ static LLVMValueRef panel_at(emit_tile *g, const emit_operand *o, int i)
     return emit_add(e, at, emit_rest(e, k, word));
 }
 
+static LLVMValueRef word_behind(emit_tile *g, LLVMValueRef p, int64_t elements)
+{
+    emit *e = g->e;
+
+    return emit_behind(e, e->i8, p, emit_si(e, elements * 4 / plan_word(g->b)));
+}
+
 /* Words from place `at` on, `apart` elements from one to the next: four at a
  * time where they are neighbours. */
 static void put_words(emit_tile *g, LLVMValueRef p, const LLVMValueRef *word,
@@ -91,14 +98,12 @@ static void put_words(emit_tile *g, LLVMValueRef p, const LLVMValueRef *word,
     int each = apart == plan_word(g->b) ? SD_MIN(n, 4) : 1;
 
     for (int i = 0; i < n; i += each) {
-        LLVMValueRef at = emit_si(e, i * apart * 4 / plan_word(g->b));
         LLVMValueRef v = LLVMGetPoison(emit_widen(e->i32, each));
 
         for (int c = 0; each > 1 && c < each; c++)
-            v = LLVMBuildInsertElement(
-                e->b, v, word[i + c], LLVMConstInt(e->i32, (unsigned)c, 0), "");
-        emit_tile_put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""),
-                      each > 1 ? v : word[i], e, 4 * (size_t)each);
+            v = emit_insert(e, v, word[i + c], c);
+        emit_tile_put(word_behind(g, p, i * apart), each > 1 ? v : word[i], e,
+                      4 * (size_t)each);
     }
 }
 
@@ -110,12 +115,10 @@ static void put_parts(emit_tile *g, const emit_operand *o, LLVMValueRef p,
     size_t bytes = sd_dtype_bytes(o->node->dtype);
     int64_t apart = emit_is_deep(g, o) ? 1 : o->side;
 
-    for (int c = 0; c < o->wide; c++) {
-        LLVMValueRef at = emit_si(e, c * apart * (int64_t)bytes);
-
-        emit_tile_put(LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""),
-                      emit_extract(e, v, c, 1), e, bytes);
-    }
+    for (int c = 0; c < o->wide; c++)
+        emit_tile_put(
+            emit_behind(e, e->i8, p, emit_si(e, c * apart * (int64_t)bytes)),
+            emit_extract(e, v, c, 1), e, bytes);
 }
 
 /* Whether vector i lies behind vector 0 by so many elements for all items. */
@@ -150,7 +153,6 @@ static void put_sides(emit_tile *g, LLVMValueRef p,
                       LLVMValueRef word[][EMIT_WORDS], int lists, int n,
                       int64_t apart)
 {
-    emit *e = g->e;
     LLVMValueRef side[EMIT_SIDES];
 
     if (lists == 1) {
@@ -158,11 +160,9 @@ static void put_sides(emit_tile *g, LLVMValueRef p,
         return;
     }
     for (int i = 0; i < n; i++) {
-        LLVMValueRef at = emit_si(e, i * apart * 4 / plan_word(g->b));
-
         for (int w = 0; w < lists; w++)
             side[w] = word[w][i];
-        put_words(g, LLVMBuildGEP2(e->b, e->i8, p, &at, 1, ""), side, lists,
+        put_words(g, word_behind(g, p, i * apart), side, lists,
                   plan_word(g->b));
     }
 }
@@ -202,7 +202,7 @@ void emit_write_panels(emit_tile *g, emit_operand *o, LLVMValueRef turn)
     LLVMValueRef pair = emit_tile_area(g, 0, turn, e->i8, emit_si(e, 0));
 
     for (int i = 0; i < o->n; i += whole ? o->each : 1) {
-        LLVMValueRef p = LLVMBuildGEP2(e->b, e->i8, pair, &o->to[i], 1, "");
+        LLVMValueRef p = emit_behind(e, e->i8, pair, o->to[i]);
 
         if (!whole)
             put_parts(g, o, p, LLVMBuildLoad2(e->b, t, o->v[i], ""));

@@ -268,9 +268,7 @@ static LLVMValueRef add_access(emit *e, const emit_operand *o, LLVMValueRef all,
     if (n->wide == o->wide)
         return v;
     for (int j = 0; j < n->wide; j++)
-        all = LLVMBuildInsertElement(e->b, all, emit_extract(e, v, j, 1),
-                                     LLVMConstInt(e->i32, (unsigned)(c + j), 0),
-                                     "");
+        all = emit_insert(e, all, emit_extract(e, v, j, 1), c + j);
     return all;
 }
 

@@ -30,7 +30,7 @@ const plan_node *emit_reduction_node(const emit_reduction *r)
 static LLVMValueRef acc_place(emit *e, emit_reduction *r, LLVMTypeRef t,
                               LLVMValueRef p)
 {
-    return r->turn ? LLVMBuildGEP2(e->b, t, p, &r->turn, 1, "") : p;
+    return r->turn ? emit_behind(e, t, p, r->turn) : p;
 }
 
 static emit_value load_acc(emit *e, emit_reduction *r, int o, int c)
@@ -423,7 +423,7 @@ static LLVMValueRef row_place(emit *e, const emit_reduction *r, int row)
     LLVMValueRef at = LLVMBuildSub(e->b, e->axis[e->lane].at, e->row_from, "");
     LLVMValueRef p = emit_area(e, area, (size_t)row * e->k->area[area].row);
 
-    return LLVMBuildGEP2(e->b, r->type[0], p, &at, 1, "");
+    return emit_behind(e, r->type[0], p, at);
 }
 
 static void move_rows(emit *e, emit_reduction *r, bool put)
@@ -463,11 +463,11 @@ void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
         if (!r->re[i])
             continue;
         v = load_acc(e, r, i / r->nacc, i % r->nacc);
-        p = LLVMBuildGEP2(e->b, t, r->lane_re[i], &lane, 1, "");
+        p = emit_behind(e, t, r->lane_re[i], lane);
         LLVMBuildStore(e->b, v.re, p);
         if (!v.im)
             continue;
-        p = LLVMBuildGEP2(e->b, t, r->lane_im[i], &lane, 1, "");
+        p = emit_behind(e, t, r->lane_im[i], lane);
         LLVMBuildStore(e->b, v.im, p);
     }
 }
@@ -512,14 +512,12 @@ static void load_lane(emit *e, emit_reduction *r, int c, int lane,
         LLVMTypeRef t = emit_widen(r->type[o], r->width);
         int i = o * r->nacc + c;
 
-        v[o].re = LLVMBuildLoad2(
-            e->b, t, LLVMBuildGEP2(e->b, t, r->lane_re[i], &at, 1, ""), "");
-        v[o].im =
-            r->im[i]
-                ? LLVMBuildLoad2(
-                      e->b, t,
-                      LLVMBuildGEP2(e->b, t, r->lane_im[i], &at, 1, ""), "")
-                : NULL;
+        v[o].re =
+            LLVMBuildLoad2(e->b, t, emit_behind(e, t, r->lane_re[i], at), "");
+        v[o].im = r->im[i]
+                      ? LLVMBuildLoad2(e->b, t,
+                                       emit_behind(e, t, r->lane_im[i], at), "")
+                      : NULL;
     }
 }
 

@@ -15,9 +15,7 @@ typedef struct {
 
 static LLVMValueRef at_element(registers *r, LLVMValueRef p, int64_t i)
 {
-    LLVMValueRef off = emit_i64(r->e, i);
-
-    return LLVMBuildGEP2(r->e->b, r->part, p, &off, 1, "");
+    return emit_behind(r->e, r->part, p, emit_i64(r->e, i));
 }
 
 static LLVMValueRef sum_place(registers *r, int i)
@@ -53,8 +51,8 @@ static void step(registers *r, LLVMValueRef at)
     LLVMValueRef x = LLVMBuildNSWMul(e->b, at, emit_si(e, b->x_k), "");
     LLVMValueRef row[8];
 
-    y = LLVMBuildGEP2(e->b, r->part, r->y, &y, 1, "");
-    x = LLVMBuildGEP2(e->b, r->part, r->x, &x, 1, "");
+    y = emit_behind(e, r->part, r->y, y);
+    x = emit_behind(e, r->part, r->x, x);
     for (int v = 0; v < b->vectors; v++)
         row[v] = load(r, r->vec, at_element(r, y, v * e->w));
     for (int m = 0; m < b->rows; m++) {
@@ -118,7 +116,7 @@ static void start_flipped(registers *r)
         LLVMBuildStore(e->b, LLVMConstNull(r->vec), r->start[v]);
     emit_loop_open(e, &k, emit_si(e, 0), r->t->words, 1);
     y = LLVMBuildNSWMul(e->b, k.at, emit_si(e, b->y_k), "");
-    y = LLVMBuildGEP2(e->b, r->part, r->y, &y, 1, "");
+    y = emit_behind(e, r->part, r->y, y);
     for (int v = 0; v < b->vectors; v++) {
         sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
         sum = emit_engine_add(e, sum, x,
@@ -168,14 +166,14 @@ void emit_chain_by_registers(emit *e, const emit_chain *t)
     emit_loop_open(e, &n, emit_si(e, 0), t->columns, wide);
     off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
     off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
-    r.y = LLVMBuildGEP2(e->b, r.part, t->y, &off, 1, "");
+    r.y = emit_behind(e, r.part, t->y, off);
     if (b->flip)
         start_flipped(&r);
     emit_loop_open(e, &m, emit_si(e, 0), t->rows, b->rows);
     off = LLVMBuildNSWMul(e->b, m.at, emit_si(e, b->x_m), "");
-    r.x = LLVMBuildGEP2(e->b, r.part, t->x, &off, 1, "");
+    r.x = emit_behind(e, r.part, t->x, off);
     off = emit_mad(e, m.at, b->sum_m, n.at);
-    r.sum = LLVMBuildGEP2(e->b, r.part, t->sum, &off, 1, "");
+    r.sum = emit_behind(e, r.part, t->sum, off);
     start(&r);
     emit_loop_open(e, &k, emit_si(e, 0), t->words, 1);
     step(&r, k.at);

@@ -75,8 +75,7 @@ static LLVMValueRef insert(emit *e, LLVMValueRef into, LLVMValueRef v, int at,
 {
     if (!into)
         into = LLVMGetPoison(emit_widen(LLVMTypeOf(v), w));
-    return LLVMBuildInsertElement(e->b, into, v,
-                                  LLVMConstInt(e->i32, (unsigned)at, 0), "");
+    return emit_insert(e, into, v, at);
 }
 
 /* Element after element. */

@@ -47,7 +47,7 @@ static void load_square(emit_tile *g, const emit_operand *o, LLVMValueRef turn,
         emit_si(e, o->shift + (from * side_of_one + at) *
                                   (int64_t)sd_dtype_bytes(g->b->part));
 
-    p = LLVMBuildGEP2(e->b, e->i8, p, &more, 1, "");
+    p = emit_behind(e, e->i8, p, more);
     e->abi->square(e, &side, p, v);
 }
 
@@ -128,8 +128,7 @@ static void put_few(emit_tile *g, LLVMValueRef m, LLVMValueRef n,
     LLVMValueRef v = LLVMGetPoison(emit_widen(g->type, run));
 
     for (int c = 0; run > 1 && c < run; c++)
-        v = LLVMBuildInsertElement(e->b, v, sum_in(g, slot, i + c),
-                                   LLVMConstInt(e->i32, (unsigned)c, 0), "");
+        v = emit_insert(e, v, sum_in(g, slot, i + c), c);
     emit_tile_put(p, run > 1 ? v : sum_in(g, slot, i), e,
                   (size_t)run * sd_dtype_bytes(g->b->node->dtype));
 }

@@ -38,12 +38,9 @@ LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
     LLVMValueRef v = LLVMGetPoison(emit_widen(t, w));
 
     for (int i = 0; i < w; i++) {
-        LLVMValueRef at = emit_si(e, i * stride), q;
+        LLVMValueRef q = emit_behind(e, t, p, emit_si(e, i * stride));
 
-        q = LLVMBuildGEP2(e->b, t, p, &at, 1, "");
-        v = LLVMBuildInsertElement(e->b, v,
-                                   emit_vector_read(e, part, q, NULL, 1),
-                                   LLVMConstInt(e->i32, (unsigned)i, 0), "");
+        v = emit_insert(e, v, emit_vector_read(e, part, q, NULL, 1), i);
     }
     return v;
 }
@@ -51,14 +48,13 @@ LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
 LLVMValueRef emit_read_strided(emit *e, sd_dtype part, LLVMValueRef p,
                                LLVMValueRef mask, int stride, int w)
 {
-    LLVMValueRef all = NULL, v, at;
+    LLVMValueRef all = NULL, v, at, some;
     int lane[EMIT_MAX_LANES];
 
     for (int j = 0; j < stride; j++) {
-        at = emit_si(e, start_of(j, stride, w));
-        v = emit_vector_read(
-            e, part, LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, ""),
-            mask ? part_of_mask(e, mask, j, stride, w) : NULL, w);
+        some = mask ? part_of_mask(e, mask, j, stride, w) : NULL;
+        at = emit_element(e, part, p, emit_si(e, start_of(j, stride, w)));
+        v = emit_vector_read(e, part, at, some, w);
         for (int i = 0; i < w; i++)
             lane[i] = source_of(i, stride, w) == j
                           ? i * stride - start_of(j, stride, w) + w
@@ -74,9 +70,8 @@ static void read_row(emit *e, sd_dtype part, LLVMValueRef p, int n,
                      LLVMValueRef *in)
 {
     for (int j = 0; j < n; j++) {
-        LLVMValueRef at = emit_si(e, j * e->w);
+        LLVMValueRef at = emit_element(e, part, p, emit_si(e, j * e->w));
 
-        at = LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &at, 1, "");
         in[j] = emit_vector_read(e, part, at, NULL, e->w);
     }
 }

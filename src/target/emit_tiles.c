@@ -77,7 +77,7 @@ static void add(emit *e, int sum, int x, int y)
 
 static LLVMValueRef word(emit *e, LLVMValueRef p, LLVMValueRef at)
 {
-    return LLVMBuildGEP2(e->b, e->i32, p, &at, 1, "");
+    return emit_behind(e, e->i32, p, at);
 }
 
 /* ---- products ---- */

@@ -66,6 +66,18 @@ int emit_width(LLVMValueRef v)
                                                     : 1;
 }
 
+LLVMValueRef emit_insert(emit *e, LLVMValueRef v, LLVMValueRef x, int at)
+{
+    return LLVMBuildInsertElement(e->b, v, x,
+                                  LLVMConstInt(e->i32, (unsigned)at, 0), "");
+}
+
+LLVMValueRef emit_behind(emit *e, LLVMTypeRef t, LLVMValueRef p,
+                         LLVMValueRef at)
+{
+    return LLVMBuildGEP2(e->b, t, p, &at, 1, "");
+}
+
 LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
                           const int *lane, int n)
 {
@@ -93,9 +105,7 @@ LLVMValueRef emit_splat(emit *e, LLVMValueRef v, int w)
             at[i] = v;
         return LLVMConstVector(at, (unsigned)w);
     }
-    v = LLVMBuildInsertElement(e->b,
-                               LLVMGetPoison(emit_widen(LLVMTypeOf(v), w)), v,
-                               LLVMConstInt(e->i32, 0, 0), "");
+    v = emit_insert(e, LLVMGetPoison(emit_widen(LLVMTypeOf(v), w)), v, 0);
     return emit_shuffle(e, v, NULL, zero, w);
 }
 

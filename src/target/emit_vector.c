@@ -22,7 +22,7 @@ LLVMValueRef emit_to_memory(emit *e, sd_dtype t, LLVMValueRef v)
 LLVMValueRef emit_element(emit *e, sd_dtype part, LLVMValueRef p,
                           LLVMValueRef index)
 {
-    return LLVMBuildGEP2(e->b, emit_mem_type(e, part), p, &index, 1, "");
+    return emit_behind(e, emit_mem_type(e, part), p, index);
 }
 
 static LLVMValueRef plain_load(emit *e, sd_dtype part, LLVMValueRef p, int w)
@@ -161,8 +161,7 @@ static LLVMValueRef put_run(emit *e, LLVMValueRef zero, LLVMValueRef x, run r)
     int lane[EMIT_MAX_LANES], w = emit_width(zero);
 
     if (r.n == 1)
-        return LLVMBuildInsertElement(
-            e->b, zero, x, LLVMConstInt(e->i32, (unsigned)r.first, 0), "");
+        return emit_insert(e, zero, x, r.first);
     for (int i = 0; i < w; i++) /* r.n: the first of the zeros after x */
         lane[i] = i >= r.first && i < r.first + r.n ? i - r.first : r.n;
     return emit_shuffle(e, x, LLVMConstNull(LLVMTypeOf(x)), lane, w);

@@ -103,9 +103,7 @@ static LLVMValueRef own(emit *e, const emit_side *s, LLVMValueRef from,
 
 static LLVMValueRef bytes_behind(emit *e, LLVMValueRef p, int64_t n)
 {
-    LLVMValueRef at = emit_si(e, n);
-
-    return LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "");
+    return emit_behind(e, e->i8, p, emit_si(e, n));
 }
 
 /* 8 numbers of `bits` of each item, which lie in memory item by item, the

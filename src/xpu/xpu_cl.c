@@ -119,17 +119,11 @@ static sd_status cl_copy_between(xpu_device *to_dev, void *to,
                                  size_t bytes)
 {
     sd_status st = cl_transfer(to_dev, to, from, bytes);
-    void *stage;
 
     if (!st || from_dev == to_dev || st->code == SD_EXHAUSTED)
         return st;
     sd_status_free(st);
-    if (!(stage = malloc(bytes)))
-        return sd_no_memory(bytes);
-    if (!(st = cl_transfer(from_dev, stage, from, bytes)))
-        st = cl_transfer(to_dev, to, stage, bytes);
-    free(stage);
-    return st;
+    return xpu_copy_through_host(to_dev, to, from_dev, from, bytes);
 }
 
 static sd_status cl_peek(xpu_device *d, void *to, const void *from, size_t n)

@@ -136,6 +136,13 @@ sd_status cublas_said(int status, const char *call);
 #define CUSOLVER(j, name, ...) \
     cusolver_said((j)->l->name((j)->r->handle, __VA_ARGS__), \
                   "cusolverDn" #name)
+/* A routine whose work space is said for the same arguments: that, then it. */
+#define CUSOLVER_WITH_WORK(j, w, name, ...) \
+    (CUSOLVER(j, name##_bufferSize, (j)->r->params, __VA_ARGS__, \
+              &(w)->ndevice, &(w)->nhost) \
+         ?: cusolver_get_work(j, w) \
+         ?: CUSOLVER(j, name, (j)->r->params, __VA_ARGS__, (w)->device, \
+                     (w)->ndevice, (w)->host, (w)->nhost, (j)->info))
 
 /* ---- kernels: xpu_cusolver_kernels.c ---- */
 

@@ -23,14 +23,8 @@ static int64_t reals(const cusolver_job *j, int64_t n)
 static sd_status potrf(const cusolver_job *j, int64_t n, void *a)
 {
     cusolver_work w;
-    sd_status st;
 
-    if ((st = CUSOLVER(j, Xpotrf_bufferSize, j->r->params, LOWER, n, j->code, a,
-                       n, j->code, &w.ndevice, &w.nhost)) ||
-        (st = cusolver_get_work(j, &w)))
-        return st;
-    return CUSOLVER(j, Xpotrf, j->r->params, LOWER, n, j->code, a, n, j->code,
-                    w.device, w.ndevice, w.host, w.nhost, j->info);
+    return CUSOLVER_WITH_WORK(j, &w, Xpotrf, LOWER, n, j->code, a, n, j->code);
 }
 
 static sd_status factor(const cusolver_job *j, const libcall_cholesky *c,
@@ -114,14 +108,9 @@ static sd_status geqrf(const cusolver_job *j, int64_t m, int64_t n, void *a,
                        void *tau)
 {
     cusolver_work w;
-    sd_status st;
 
-    if ((st = CUSOLVER(j, Xgeqrf_bufferSize, j->r->params, m, n, j->code, a, m,
-                       j->code, tau, j->code, &w.ndevice, &w.nhost)) ||
-        (st = cusolver_get_work(j, &w)))
-        return st;
-    return CUSOLVER(j, Xgeqrf, j->r->params, m, n, j->code, a, m, j->code, tau,
-                    j->code, w.device, w.ndevice, w.host, w.nhost, j->info);
+    return CUSOLVER_WITH_WORK(j, &w, Xgeqrf, m, n, j->code, a, m, j->code, tau,
+                              j->code);
 }
 
 /* And these their product's first n columns.  The library's sizes have 32 bits
@@ -203,16 +192,9 @@ static sd_status syevd(const cusolver_job *j, const libcall_eigh *c, void *a,
 {
     int half = c->lower ? UPPER : LOWER;
     cusolver_work work;
-    sd_status st;
 
-    if ((st = CUSOLVER(j, Xsyevd_bufferSize, j->r->params, VECTORS, half, c->n,
-                       j->code, a, c->n, j->part, w, j->code, &work.ndevice,
-                       &work.nhost)) ||
-        (st = cusolver_get_work(j, &work)))
-        return st;
-    return CUSOLVER(j, Xsyevd, j->r->params, VECTORS, half, c->n, j->code, a,
-                    c->n, j->part, w, j->code, work.device, work.ndevice,
-                    work.host, work.nhost, j->info);
+    return CUSOLVER_WITH_WORK(j, &work, Xsyevd, VECTORS, half, c->n, j->code, a,
+                              c->n, j->part, w, j->code);
 }
 
 /* Read by columns the matrix is its conjugate, whose vectors are those of the
@@ -280,17 +262,10 @@ static sd_status gesvd(const cusolver_job *j, const libcall_svd *c,
 {
     signed char job = !c->vectors ? 'N' : c->full ? 'A' : 'S';
     cusolver_work w;
-    sd_status st;
 
-    if ((st = CUSOLVER(j, Xgesvd_bufferSize, j->r->params, job, job, f->m, f->n,
-                       j->code, f->a, f->m, j->part, s, j->code, f->u, f->m,
-                       j->code, f->vh, f->n, j->code, &w.ndevice, &w.nhost)) ||
-        (st = cusolver_get_work(j, &w)))
-        return st;
-    return CUSOLVER(j, Xgesvd, j->r->params, job, job, f->m, f->n, j->code,
-                    f->a, f->m, j->part, s, j->code, f->u, f->m, j->code, f->vh,
-                    f->n, j->code, w.device, w.ndevice, w.host, w.nhost,
-                    j->info);
+    return CUSOLVER_WITH_WORK(j, &w, Xgesvd, job, job, f->m, f->n, j->code,
+                              f->a, f->m, j->part, s, j->code, f->u, f->m,
+                              j->code, f->vh, f->n, j->code);
 }
 
 static sd_status spoil_svd(const cusolver_job *j, const libcall_svd *c,

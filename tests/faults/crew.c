@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void *crew_driver;
 bool crew_one_by_tcp;
-long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
 
 /* ---- a program ---- */
 
@@ -459,8 +457,8 @@ static sd_status life_of(thunk_program *(*make)(const device_desc *d),
     crew w;
     sd_status st;
 
-    snprintf(all, sizeof all, "devices=%d%s", DEVICES / nprocess, words);
-    setenv("FAKE_CUDA", all, 1);
+    snprintf(all, sizeof all, "devices=%d,%s", DEVICES / nprocess, words);
+    fake_tell(all);
     st = open_crew_in(&w, nprocess, DEVICES, N, make);
     for (int run = 0; run < RUNS && !st; run++)
         st = run_once(&w, run);
@@ -489,45 +487,26 @@ sd_status life_of_processes(const char *words)
     return life_in(PROCESSES, words);
 }
 
+static bool is_clear(const sd_error *st)
+{
+    return strstr(st->message, "CUDA_ERROR_") ||
+           strstr(st->message, "out of memory on device") ||
+           strstr(st->message, "nccl");
+}
+
 /* Each of them, or one of `step`, where another of these has tried the rest. */
 void fail_each(sd_status (*live)(const char *words), long (*count)(void),
-               const char *fmt, const char *more, int step)
+               const char *word, const char *more, int step)
 {
-    long n = 1, nfailed = 0, ncall;
-    char words[64];
-
-    do {
-        sd_status st;
-
-        snprintf(words, sizeof words, ",%s=%ld%s", fmt, n, more);
-        st = live(words);
-        ncall = count();
-        if (st && !strstr(st->message, "CUDA_ERROR_") &&
-            !strstr(st->message, "out of memory on device") &&
-            !strstr(st->message, "nccl"))
-            fail_msg("%s: %s", words, st->message);
-        if (nlive())
-            fail_msg("%s: %ld objects are left", words, nlive());
-        nfailed += st != NULL;
-        sd_status_free(st);
-    } while ((n += step) <= ncall + step);
-    printf("%s%s: %ld, %ld ended in an error\n", fmt, more, ncall, nfailed);
-    assert_true(nfailed > 5);
+    assert_true(life_each(live, is_clear, count, word, more, step) > 5);
 }
 
 bool crew_begin(char **argv)
 {
-    void *lib = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-
-    if (!lib || !dlopen(argv[3], RTLD_NOW | RTLD_LOCAL))
+    if (!fake_open("cuda", argv[1]) || !dlopen(argv[3], RTLD_NOW | RTLD_LOCAL))
         return false;
-    crew_driver = lib;
     setenv("FAKE_LINK", "none", 1);
     device_name = "cuda";
-    life_options.value[SD_OPT_CUDA_LIBRARY] = argv[1];
-    ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_calls");
-    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_live");
-    nruns = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_runs");
     sd_log_init();
     ok(sd_file_read(argv[2], &life_code));
     object = life_code;

@@ -22,9 +22,6 @@ typedef struct {
     xpu_call call[DEVICES];
 } crew;
 
-/* Of the driver: calls and commands so far, objects that are left. */
-extern long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
-extern void *crew_driver;    /* as dlopen gave it */
 extern bool crew_one_by_tcp; /* the second process, whatever the first goes by */
 
 /* argv: the driver, the kernels' code and a linker, as a test's main has them.
@@ -49,15 +46,15 @@ sd_status get(xpu_buffer *b, float *to);
 sd_status run_once(crew *w, int run); /* of `work`; fails where it is wrong */
 
 /* All of it: opened, run RUNS times and closed again, in so many processes that
- * share the devices.  words: for the driver, ",fail=3". */
+ * share the devices.  words: for the driver, "fail=3". */
 sd_status life_in(int nprocess, const char *words);
 sd_status life_of_gangs(const char *words);     /* in one process */
 sd_status life_in_a_row(const char *words);     /* nothing beside anything */
 sd_status life_of_processes(const char *words); /* in two, on the same cards */
 
 /* Lives in which call 1, 1 + step, ... of those that are counted fails, as
- * `fmt` and `more` tell the driver: each ends with one error, or well. */
+ * `word` and `more` tell the driver: each ends with one error, or well. */
 void fail_each(sd_status (*live)(const char *words), long (*count)(void),
-               const char *fmt, const char *more, int step);
+               const char *word, const char *more, int step);
 
 #endif

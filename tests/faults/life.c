@@ -3,6 +3,8 @@
  * right.  Drivers fail somewhere in it. */
 #include "life.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { N = 4096, LARGE = 300000 }; /* copied at once, and queued */
@@ -118,4 +120,124 @@ sd_status whole_life(const char *device)
     life_end(&l);
     free(data);
     return st;
+}
+
+/* ---- drivers in trouble ---- */
+
+void *fake_driver;
+const char *fake_library;
+long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
+static const char *fake_device;
+
+long (*fake_count(const char *what))(void)
+{
+    char name[40];
+
+    snprintf(name, sizeof name, "fake_%s_%s", fake_device, what);
+    return (long (*)(void))(uintptr_t)dlsym(fake_driver, name);
+}
+
+bool fake_open(const char *device, const char *library)
+{
+    bool cl = strcmp(device, "cl") == 0;
+
+    fake_device = device;
+    fake_library = library;
+    fake_driver = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!fake_driver)
+        return false;
+    life_options.value[cl ? SD_OPT_CL_LIBRARY : SD_OPT_CUDA_LIBRARY] = library;
+    ncalls = fake_count("calls");
+    nlive = fake_count("live");
+    nruns = fake_count("runs");
+    return true;
+}
+
+void fake_tell(const char *words)
+{
+    setenv(strcmp(fake_device, "cl") ? "FAKE_CUDA" : "FAKE_CL", words, 1);
+}
+
+sd_status with(const char *fmt, ...)
+{
+    char words[128];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof words, fmt, ap);
+    va_end(ap);
+    fake_tell(words);
+    return whole_life(fake_device);
+}
+
+long life_each(sd_status (*one)(const char *words),
+               bool (*is_clear)(const sd_error *st), long (*count)(void),
+               const char *word, const char *more, int step)
+{
+    long n = 1, nfailed = 0, ncall;
+    char words[128];
+
+    for (;; n += step) {
+        sd_status st;
+
+        snprintf(words, sizeof words, "%s=%ld%s", word, n, more);
+        st = one(words);
+        ncall = count();
+        if (st && !is_clear(st))
+            fail_msg("%s: %s", words, st->message);
+        if (nlive())
+            fail_msg("%s: %ld objects are left", words, nlive());
+        nfailed += st != NULL;
+        sd_status_free(st);
+        if (n > ncall)
+            break;
+    }
+    printf("%s%s: %ld, %ld ended in an error\n", word, more, ncall, nfailed);
+    return nfailed;
+}
+
+void expect(sd_status st, sd_code code, const char *message)
+{
+    assert_non_null(st);
+    assert_int_equal(st->code, code);
+    assert_string_equal(st->message, message);
+    sd_status_free(st);
+    assert_int_equal(nlive(), 0);
+    ok(whole_life("host"));
+}
+
+char *told(const char *fmt)
+{
+    static char text[512];
+
+    snprintf(text, sizeof text, fmt, fake_library);
+    return text;
+}
+
+void life_auto(const char *words)
+{
+    long n = 1, nhost = 0, ncall;
+    char all[64];
+
+    do {
+        life l = {0};
+        const char *name;
+
+        snprintf(all, sizeof all, "%s,fail=%ld", words, n);
+        fake_tell(all);
+        ok(life_begin(&l, "auto"));
+        ncall = ncalls();
+        name = xpu_device_desc(xpu_client_device(l.c, 0))->name;
+        if (!strncmp(name, "host", 4)) {
+            assert_int_equal(xpu_client_count(l.c), 1);
+            assert_int_equal(nlive(), 0);
+            nhost++;
+        } else {
+            assert_int_equal(xpu_client_count(l.c), 2);
+        }
+        life_end(&l);
+        assert_int_equal(nlive(), 0);
+    } while (n++ <= ncall);
+    printf("auto: %ld of %ld failing calls lead to the host\n", nhost, n - 1);
+    assert_true(nhost > 5);
 }

@@ -14,9 +14,8 @@ enum { LARGE = 1 << 19 };
 
 static void test_right(void **state)
 {
-    static const char *const words[] = {"",          ",lag=300",
-                                        ",peers=0",  ",pools=0",
-                                        ",lag=2000", ",peers=0,lag=300"};
+    static const char *const words[] = {
+        "", "lag=300", "peers=0", "pools=0", "lag=2000", "peers=0,lag=300"};
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(words); i++) {
@@ -40,11 +39,11 @@ static void test_no_way(void **state)
 
     (void)state;
     opt.value[SD_OPT_DEVICE] = device_name;
-    setenv("FAKE_CUDA", "devices=4", 1);
+    fake_tell("devices=4");
     ok(xpu_client_create(&opt, &c));
     p = work(xpu_device_desc(xpu_client_device(c, 0)));
     xpu_client_destroy(c);
-    setenv("FAKE_CUDA", "devices=4,peers=0", 1);
+    fake_tell("devices=4,peers=0");
     ok(xpu_client_create(&opt, &c));
     st = xpu_program_load_as(xpu_client_device(c, 0), p, 0, &x);
     assert_non_null(st);
@@ -117,7 +116,7 @@ static void test_large(void **state)
     crew w;
 
     (void)state;
-    setenv("FAKE_CUDA", "devices=4", 1);
+    fake_tell("devices=4");
     ok(open_crew(&w, DEVICES, LARGE, large_work));
     for (int run = 0; run < 2; run++) {
         for (int p = 0; p < DEVICES; p++) {
@@ -144,14 +143,14 @@ static void test_ahead(void **state)
 {
     enum { AHEAD = 8 };
     void (*hold)(int) =
-        (void (*)(int))(uintptr_t)dlsym(crew_driver, "fake_cuda_hold");
+        (void (*)(int))(uintptr_t)dlsym(fake_driver, "fake_cuda_hold");
     float data[N] = {1};
     xpu_buffer *out[AHEAD][DEVICES];
     xpu_event *done[AHEAD][DEVICES];
     crew w;
 
     (void)state;
-    setenv("FAKE_CUDA", "devices=4", 1);
+    fake_tell("devices=4");
     ok(open_crew(&w, DEVICES, N, work));
     for (int p = 0; p < DEVICES; p++)
         ok(give(&w, p, data));
@@ -190,7 +189,7 @@ static void test_poisoned(void **state)
         sd_status st;
         crew w;
 
-        setenv("FAKE_CUDA", "devices=4", 1);
+        fake_tell("devices=4");
         ok(open_crew(&w, DEVICES, N, work));
         ok(run_once(&w, 0));
         was = w.arg[2];

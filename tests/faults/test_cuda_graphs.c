@@ -12,9 +12,8 @@
 
 enum { N = 64, RUNS = 6, KEPT = 5, LONG = 1000 };
 
-static const char *library, *old;
-static long (*ncalls)(void), (*nlive)(void), (*nruns)(void), (*nreplays)(void),
-    (*ngraphs)(void);
+static const char *old;
+static long (*nreplays)(void), (*ngraphs)(void);
 
 /* ---- a program ---- */
 
@@ -192,7 +191,7 @@ static sd_status life_of(int32_t index)
 static void use(const char *path, const char *words)
 {
     life_options.value[SD_OPT_CUDA_LIBRARY] = path;
-    setenv("FAKE_CUDA", words, 1);
+    fake_tell(words);
 }
 
 /* The whole program is one graph, from its first run on. */
@@ -200,7 +199,7 @@ static void test_right(void **state)
 {
     (void)state;
     for (int32_t index = -1; index < 4; index++) {
-        use(library, "");
+        use(fake_library, "");
         ok(life_of(index));
         assert_int_equal(nreplays(), RUNS);
         assert_int_equal(ngraphs(), 0);
@@ -216,30 +215,29 @@ static void test_old_driver(void **state)
         ok(life_of(index));
 }
 
-/* A clear error or the right result, and nothing is left. */
-static void each(long (*count)(void), const char *fmt, const char *more,
-                 int index)
+static bool is_clear(const sd_error *st)
 {
-    long n = 1, nfailed = 0, ncall;
-    char words[64];
+    return strstr(st->message, "CUDA_ERROR_") ||
+           strstr(st->message, "out of memory on device");
+}
 
-    do {
-        sd_status st;
+static int32_t taken; /* the branch */
 
-        snprintf(words, sizeof words, "%s=%ld%s", fmt, n, more);
-        use(library, words);
-        st = life_of(index);
-        ncall = count();
-        if (st && !strstr(st->message, "CUDA_ERROR_") &&
-            !strstr(st->message, "out of memory on device"))
-            fail_msg("%s: %s", words, st->message);
-        if (nlive() || ngraphs())
-            fail_msg("%s: %ld objects are left", words, nlive());
-        nfailed += st != NULL;
-        sd_status_free(st);
-    } while (n++ <= ncall);
-    printf("%s%s: %ld, %ld ended in an error\n", fmt, more, n - 2, nfailed);
-    assert_true(nfailed > 3);
+static sd_status life_told(const char *words)
+{
+    sd_status st;
+
+    use(fake_library, words);
+    st = life_of(taken);
+    assert_int_equal(ngraphs(), 0);
+    return st;
+}
+
+static void each(long (*count)(void), const char *word, const char *more,
+                 int32_t index)
+{
+    taken = index;
+    assert_true(life_each(life_told, is_clear, count, word, more, 1) > 3);
 }
 
 static void test_each_call_fails(void **state)
@@ -272,7 +270,7 @@ static void test_graphs_fail(void **state)
         sd_status st;
 
         snprintf(words, sizeof words, "fail=%d,error=801", n);
-        use(library, words);
+        use(fake_library, words);
         st = life_of(-1);
         nlaunched += !st && nreplays() != RUNS;
         sd_status_free(st);
@@ -293,7 +291,7 @@ static void test_known_inner_loop(void **state)
 
 static void begin(life *l)
 {
-    use(library, "");
+    use(fake_library, "");
     device_name = "cuda";
     object = life_code;
     ok(life_begin(l, "cuda"));
@@ -465,24 +463,18 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_long_branch),
         cmocka_unit_test(test_share),
     };
-    void *lib = argc == 5 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;
 
-    if (!lib || !dlopen(argv[4], RTLD_NOW | RTLD_LOCAL)) {
+    if (argc != 5 || !fake_open("cuda", argv[1]) ||
+        !dlopen(argv[4], RTLD_NOW | RTLD_LOCAL)) {
         fprintf(stderr, "test_cuda_graphs libfakecuda.so liboldcuda.so PTX "
                         "libfakejitlink.so\n");
         return 2;
     }
     setenv("FAKE_LINK", "none", 1);
-    library = argv[1];
     old = argv[2];
-#define X(name, symbol) name = (long (*)(void))(uintptr_t)dlsym(lib, symbol)
-    X(ncalls, "fake_cuda_calls");
-    X(nlive, "fake_cuda_live");
-    X(nruns, "fake_cuda_runs");
-    X(nreplays, "fake_cuda_replays");
-    X(ngraphs, "fake_cuda_graphs");
-#undef X
+    nreplays = fake_count("replays");
+    ngraphs = fake_count("graphs");
     sd_log_init();
     ok(sd_file_read(argv[3], &life_code));
     bad = cmocka_run_group_tests(tests, NULL, NULL);

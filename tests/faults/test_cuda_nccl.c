@@ -21,7 +21,7 @@ static sd_status life_by_nccl(const char *words, fake_nccl_words nccl_words)
 {
     sd_status st;
 
-    nccl.begin(crew_driver, nccl_words);
+    nccl.begin(fake_driver, nccl_words);
     life_options.value[SD_OPT_WIRE] = "nccl";
     life_options.value[SD_OPT_WIRE_BYTES] = "1";
     st = life_in(PROCESSES, words);
@@ -33,7 +33,7 @@ static sd_status life_of_nccl(const char *words)
 {
     char all[96];
 
-    snprintf(all, sizeof all, ",alone=1%s", words);
+    snprintf(all, sizeof all, "alone=1,%s", words);
     return life_by_nccl(all, (fake_nccl_words){.version = 22809});
 }
 
@@ -46,7 +46,7 @@ static void goes_by_tcp(const char *words, int version)
 
 static void test_nccl(void **state)
 {
-    static const char *const words[] = {"", ",lag=300", ",peers=0", ",pools=0"};
+    static const char *const words[] = {"", "lag=300", "peers=0", "pools=0"};
     sd_status st;
 
     (void)state;
@@ -55,13 +55,13 @@ static void test_nccl(void **state)
         assert_true(nccl.bytes() > 0);
         assert_int_equal(nlive(), 0);
     }
-    goes_by_tcp(",alone=1", 21399);
+    goes_by_tcp("alone=1", 21399);
     goes_by_tcp("", 22809); /* both have these cards */
     crew_one_by_tcp = true;
-    goes_by_tcp(",alone=1", 22809);
+    goes_by_tcp("alone=1", 22809);
     crew_one_by_tcp = false;
     life_options.value[SD_OPT_PATIENCE] = "5";
-    st = life_by_nccl(",alone=1",
+    st = life_by_nccl("alone=1",
                       (fake_nccl_words){.version = 22809, .turns = -1});
     life_options.value[SD_OPT_PATIENCE] = "120";
     assert_non_null(st);
@@ -74,7 +74,7 @@ static void test_nccl(void **state)
  */
 static void fails_by_nccl(fake_nccl_words words, int *nfailed)
 {
-    sd_status st = life_by_nccl(",alone=1", words);
+    sd_status st = life_by_nccl("alone=1", words);
 
     if (st && !strstr(st->message, "nccl"))
         fail_msg("call %ld, look %ld: %s", words.fails, words.turns,
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
         return 2;
     }
     bad = cmocka_run_group_tests(tests, NULL, NULL);
-    nccl.begin(crew_driver, (fake_nccl_words){0});
+    nccl.begin(fake_driver, (fake_nccl_words){0});
     sd_buf_finish(&life_code);
     return bad;
 }

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *library;
-static long (*ncalls)(void), (*nlive)(void), (*nruns)(void), (*nfinishes)(void);
+static long (*nfinishes)(void);
 
 /* TSan looks for races, of which one call in three has those of the others: a
  * life takes it 150 ms.  Other builds take every call. */
@@ -21,16 +20,6 @@ enum { STEP = 1 };
 #endif
 
 /* ---- trouble ---- */
-
-static sd_status with(const char *fmt, long n, const char *more)
-{
-    char words[128];
-
-    snprintf(words, sizeof words, fmt, n);
-    strncat(words, more, sizeof words - strlen(words) - 1);
-    setenv("FAKE_CL", words, 1);
-    return whole_life("cl");
-}
 
 static bool is_clear(const sd_error *st)
 {
@@ -43,51 +32,39 @@ static bool is_clear(const sd_error *st)
             strstr(st->message, "out of memory on device"));
 }
 
-/* Calls 1, 1 + STEP, ... are in trouble until a life meets none; count says how
- * many there were. */
-static void each(long (*count)(void), const char *fmt, const char *more)
+/* The host's now and then. */
+static sd_status both_lives(const char *words)
 {
-    long n = 1, nfailed = 0, ncall;
+    static int n;
+    sd_status st = with("%s", words);
 
-    for (;; n += STEP) {
-        sd_status st = with(fmt, n, more);
-
-        ncall = count();
-        if (st && !is_clear(st))
-            fail_msg("call %ld%s: %s", n, more, st->message);
-        if (nlive())
-            fail_msg("call %ld%s: %ld objects are left", n, more, nlive());
-        nfailed += st != NULL;
-        sd_status_free(st);
-        if (n % 16 == 1)
-            ok(whole_life("host"));
-        if (n > ncall)
-            break;
-    }
-    printf("%ld calls%s, %ld ended in an error\n", ncall, more, nfailed);
-    assert_true(nfailed > (count == nruns ? 3 : 20) / STEP);
+    if (n++ % 16 == 0)
+        ok(whole_life("host"));
+    return st;
 }
 
-static void each_call(const char *fmt, const char *more)
+static void each(long (*count)(void), const char *word, const char *more)
 {
-    each(ncalls, fmt, more);
+    long n = life_each(both_lives, is_clear, count, word, more, STEP);
+
+    assert_true(n > (count == nruns ? 3 : 20) / STEP);
 }
 
 /* Taken by the driver, and then it does not come to a good end. */
 static void test_each_command_fails(void **state)
 {
     (void)state;
-    each(nruns, "exec=%ld", "");
-    each(nruns, "exec=%ld", ",usm=0,error=-9999");
-    each(nruns, "exec=%ld", ",error=-14,lag=300");
+    each(nruns, "exec", "");
+    each(nruns, "exec", ",usm=0,error=-9999");
+    each(nruns, "exec", ",error=-14,lag=300");
 }
 
 static void test_sound(void **state)
 {
     (void)state;
-    ok(with("memory=%ld", 1 << 26, ""));
-    ok(with("memory=%ld", 1 << 26, ",usm=0"));
-    ok(with("lag=%ld", 1000, ""));
+    ok(with("memory=%d", 1 << 26));
+    ok(with("memory=%d,usm=0", 1 << 26));
+    ok(with("lag=1000"));
     assert_int_equal(nfinishes(), 0); /* marks tell when something has run */
     assert_int_equal(nlive(), 0);
 }
@@ -95,46 +72,28 @@ static void test_sound(void **state)
 static void test_each_call_fails(void **state)
 {
     (void)state;
-    each_call("fail=%ld", "");
-    each_call("fail=%ld", ",usm=0,error=-6");
-    each_call("fail=%ld", ",error=-4");
-    each_call("fail=%ld", ",error=-9999");
+    each(ncalls, "fail", "");
+    each(ncalls, "fail", ",usm=0,error=-6");
+    each(ncalls, "fail", ",error=-4");
+    each(ncalls, "fail", ",error=-9999");
 }
 
 static void test_device_lost(void **state)
 {
     (void)state;
-    each_call("lose=%ld", ",error=-2");
-    each_call("lose=%ld", ",usm=0,error=-36");
-}
-
-static void expect(sd_status st, sd_code code, const char *message)
-{
-    assert_non_null(st);
-    assert_int_equal(st->code, code);
-    assert_string_equal(st->message, message);
-    sd_status_free(st);
-    assert_int_equal(nlive(), 0);
-    ok(whole_life("host"));
-}
-
-static char *told(const char *fmt)
-{
-    static char text[512];
-
-    snprintf(text, sizeof text, fmt, library);
-    return text;
+    each(ncalls, "lose", ",error=-2");
+    each(ncalls, "lose", ",usm=0,error=-36");
 }
 
 static void test_no_memory(void **state)
 {
     (void)state;
-    expect(with("memory=%ld", 1 << 20, ""), SD_EXHAUSTED,
+    expect(with("memory=%d", 1 << 20), SD_EXHAUSTED,
            "loading by_hand on device 0 (cl:cpu): out of memory on device 0 "
            "(cl:cpu): asked for 8388608 bytes; in use 0, held 0, limit "
            "1048576, largest allocation so far 0");
     for (long m = 1; m < 24; m++) {
-        sd_status st = with("memory=%ld", m << 20, ",usm=0");
+        sd_status st = with("memory=%ld,usm=0", m << 20);
 
         if (st)
             assert_int_equal(st->code, SD_EXHAUSTED);
@@ -147,14 +106,14 @@ static void test_no_device(void **state)
 {
     (void)state;
     expect(
-        with("platforms=%ld", 0, ""), SD_NOT_FOUND,
+        with("platforms=0"), SD_NOT_FOUND,
         told("SUNDOG_CL_LIBRARY: %s: no OpenCL driver (the loader opens those "
              "that *.icd files in /etc/OpenCL/vendors or OCL_ICD_VENDORS "
              "name)"));
     expect(
-        with("devices=%ld", 0, ""), SD_NOT_FOUND,
+        with("devices=0"), SD_NOT_FOUND,
         told("SUNDOG_CL_LIBRARY: %s: 1 OpenCL drivers, no GPU or CPU device"));
-    expect(with("il=%ld", 0, ""), SD_NOT_FOUND,
+    expect(with("il=0"), SD_NOT_FOUND,
            told("SUNDOG_CL_LIBRARY: %s: the OpenCL device \"Fake device\" "
                 "takes no IL (SPIR-V), "
                 "and no other does"));
@@ -170,7 +129,7 @@ static sd_status open_with(const char *words, const char *path,
     opt.value[SD_OPT_DEVICE] = "cl";
     opt.value[SD_OPT_CL_LIBRARY] = path;
     opt.value[SD_OPT_CL_SPLIT] = split;
-    setenv("FAKE_CL", words, 1);
+    fake_tell(words);
     setenv("ZE_AFFINITY_MASK", mask, 1);
     st = xpu_client_create(&opt, out);
     unsetenv("ZE_AFFINITY_MASK");
@@ -203,50 +162,28 @@ static void test_settings(void **state)
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(c); i++) {
         snprintf(says, sizeof says, "SUNDOG_CL_LIBRARY: %s", c[i].says);
-        expect(open_with(c[i].words, library, c[i].split, c[i].mask, &client),
-               c[i].code, says);
+        expect(
+            open_with(c[i].words, fake_library, c[i].split, c[i].mask, &client),
+            c[i].code, says);
     }
     expect(open_with("", "libm.so.6", NULL, "", &client), SD_NOT_FOUND,
            "SUNDOG_CL_LIBRARY: libm.so.6 is no OpenCL library: it has no "
            "clGetExtensionFunctionAddressForPlatform");
-    ok(open_with("gpu=1,devices=2,tiles=2", library, NULL, "1.1", &client));
+    ok(open_with("gpu=1,devices=2,tiles=2", fake_library, NULL, "1.1",
+                 &client));
     assert_int_equal(xpu_client_count(client), 1);
     xpu_client_destroy(client);
     /* a device that is not among those shown: the driver has masked them */
-    ok(open_with("gpu=1,devices=2", library, NULL, "4294967295", &client));
+    ok(open_with("gpu=1,devices=2", fake_library, NULL, "4294967295", &client));
     assert_int_equal(xpu_client_count(client), 2);
     xpu_client_destroy(client);
     assert_int_equal(nlive(), 0);
 }
 
-/* auto: whole with the GPU, or on the host without a trace of it. */
 static void test_auto(void **state)
 {
-    char words[64];
-    long n = 1, nhost = 0, ncall;
-
     (void)state;
-    do {
-        life l = {0};
-        const char *name;
-
-        snprintf(words, sizeof words, "gpu=1,fail=%ld", n);
-        setenv("FAKE_CL", words, 1);
-        ok(life_begin(&l, "auto"));
-        ncall = ncalls();
-        name = xpu_device_desc(xpu_client_device(l.c, 0))->name;
-        if (!strncmp(name, "host", 4)) {
-            assert_int_equal(xpu_client_count(l.c), 1);
-            assert_int_equal(nlive(), 0);
-            nhost++;
-        } else {
-            assert_int_equal(xpu_client_count(l.c), 2);
-        }
-        life_end(&l);
-        assert_int_equal(nlive(), 0);
-    } while (n++ <= ncall);
-    printf("auto: %ld of %ld failing calls lead to the host\n", nhost, n - 1);
-    assert_true(nhost > 5);
+    life_auto("gpu=1");
 }
 
 /* Whatever it says of itself, what we make of it is text and in range. */
@@ -257,10 +194,10 @@ static void test_garbage(void **state)
     xpu_client *c;
 
     (void)state;
-    setenv("FAKE_CL", "garbage", 1);
+    fake_tell("garbage");
     opt.value[SD_OPT_DEVICE] = "cl";
     opt.value[SD_OPT_CL_SPLIT] = "0";
-    opt.value[SD_OPT_CL_LIBRARY] = library;
+    opt.value[SD_OPT_CL_LIBRARY] = fake_library;
     ok(xpu_client_create(&opt, &c));
     d = xpu_device_desc(xpu_client_device(c, 0));
     for (const char *s = d->driver; *s; s++)
@@ -268,7 +205,7 @@ static void test_garbage(void **state)
     assert_true(d->units > 0 && d->local_bytes > 0);
     xpu_client_destroy(c);
     assert_int_equal(nlive(), 0);
-    sd_status_free(with("fail=%ld", 0, ",garbage")); /* no crash */
+    sd_status_free(with("fail=0,garbage")); /* no crash */
     assert_int_equal(nlive(), 0);
 }
 
@@ -281,7 +218,7 @@ static void test_assembly_that_does_not_build(void **state)
 
     (void)state;
     life_code = (sd_buf){.at = il, .len = sizeof il - 1};
-    expect(with("fail=%ld", 0, ""), SD_INTERNAL,
+    expect(with("fail=0"), SD_INTERNAL,
            "loading by_hand on device 0 (cl:cpu): code for the matrix engine, "
            "which SUNDOG_ENGINES=0 leaves out: OpenCL, building a SPIR-V "
            "module: CL_BUILD_PROGRAM_FAILURE (-11): the fake did not want to");
@@ -302,26 +239,20 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_assembly_that_does_not_build),
     };
-    void *lib = argc == 4 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;
 
-    if (!lib) {
+    if (argc != 4 || !fake_open("cl", argv[1])) {
         fprintf(stderr, "test_fake_cl libfakecl.so SPIRV ELF\n");
         return 2;
     }
-    library = argv[1];
-    ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_calls");
-    nruns = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_runs");
-    nfinishes = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_finishes");
-    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cl_live");
+    nfinishes = fake_count("finishes");
     sd_log_init();
     ok(sd_file_read(argv[2], &life_code));
     ok(sd_file_read(argv[3], &life_elf));
     life_options.value[SD_OPT_CL_SPLIT] = "2";
-    life_options.value[SD_OPT_CL_LIBRARY] = library;
     bad = cmocka_run_group_tests(tests, NULL, NULL);
     sd_buf_finish(&life_code);
     sd_buf_finish(&life_elf);
-    dlclose(lib);
+    dlclose(fake_driver);
     return bad;
 }

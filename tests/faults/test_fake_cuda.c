@@ -11,19 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *library;
 static void *linker;
-static long (*ncalls)(void), (*nlive)(void), (*nruns)(void);
-
-static sd_status with(const char *fmt, long n, const char *more)
-{
-    char words[128];
-
-    snprintf(words, sizeof words, fmt, n);
-    strncat(words, more, sizeof words - strlen(words) - 1);
-    setenv("FAKE_CUDA", words, 1);
-    return whole_life("cuda");
-}
 
 /* The call and CUDA's name of the error, or what it makes of the device. */
 static bool is_clear(const sd_error *st)
@@ -36,93 +24,70 @@ static bool is_clear(const sd_error *st)
             strstr(st->message, "out of memory on device"));
 }
 
-/* Calls 1, 2, ... are in trouble until a life meets none; count says how many
- * there were. */
-static void each(long (*count)(void), const char *fmt, const char *more)
+/* The host's now and then. */
+static sd_status both_lives(const char *words)
 {
-    long n = 1, nfailed = 0, ncall;
+    static int n;
+    sd_status st = with("%s", words);
 
-    do {
-        sd_status st = with(fmt, n, more);
+    if (n++ % 16 == 0)
+        ok(whole_life("host"));
+    return st;
+}
 
-        ncall = count();
-        if (st && !is_clear(st))
-            fail_msg("call %ld%s: %s", n, more, st->message);
-        if (nlive())
-            fail_msg("call %ld%s: %ld objects are left", n, more, nlive());
-        nfailed += st != NULL;
-        sd_status_free(st);
-        if (n % 16 == 1)
-            ok(whole_life("host"));
-    } while (n++ <= ncall);
-    printf("%ld calls%s, %ld ended in an error\n", n - 2, more, nfailed);
-    assert_true(nfailed > (count == nruns ? 3 : 20));
+static void each(long (*count)(void), const char *word, const char *more)
+{
+    long n = life_each(both_lives, is_clear, count, word, more, 1);
+
+    assert_true(n > (count == nruns ? 3 : 20));
 }
 
 static void test_sound(void **state)
 {
     (void)state;
-    ok(with("memory=%ld", 1 << 26, ""));
-    ok(with("memory=%ld", 1 << 26, ",pools=0"));
-    ok(with("devices=%ld", 3, ""));
-    ok(with("devices=%ld", 2, ",pools=0"));
-    ok(with("devices=%ld", 2, ",peers=0"));
-    ok(with("lag=%ld", 1000, ""));
+    ok(with("memory=%d", 1 << 26));
+    ok(with("memory=%d,pools=0", 1 << 26));
+    ok(with("devices=3"));
+    ok(with("devices=2,pools=0"));
+    ok(with("devices=2,peers=0"));
+    ok(with("lag=1000"));
     assert_int_equal(nlive(), 0);
 }
 
 static void test_each_call_fails(void **state)
 {
     (void)state;
-    each(ncalls, "fail=%ld", "");
-    each(ncalls, "fail=%ld", ",pools=0,error=2");
-    each(ncalls, "fail=%ld", ",devices=2,error=1");
-    each(ncalls, "fail=%ld", ",error=719");
+    each(ncalls, "fail", "");
+    each(ncalls, "fail", ",pools=0,error=2");
+    each(ncalls, "fail", ",devices=2,error=1");
+    each(ncalls, "fail", ",error=719");
 }
 
 static void test_device_lost(void **state)
 {
     (void)state;
-    each(ncalls, "lose=%ld", ",error=214");
-    each(ncalls, "lose=%ld", ",pools=0,error=999");
+    each(ncalls, "lose", ",error=214");
+    each(ncalls, "lose", ",pools=0,error=999");
 }
 
 /* Taken by the driver, and then it is a fault. */
 static void test_each_command_fails(void **state)
 {
     (void)state;
-    each(nruns, "exec=%ld", "");
-    each(nruns, "exec=%ld", ",devices=2,error=716");
-    each(nruns, "exec=%ld", ",error=719,lag=300");
-}
-
-static void expect(sd_status st, sd_code code, const char *message)
-{
-    assert_non_null(st);
-    assert_int_equal(st->code, code);
-    assert_string_equal(st->message, message);
-    sd_status_free(st);
-    assert_int_equal(nlive(), 0);
-    ok(whole_life("host"));
-}
-
-static char *told(const char *fmt)
-{
-    static char text[512];
-
-    snprintf(text, sizeof text, fmt, library);
-    return text;
+    each(nruns, "exec", "");
+    each(nruns, "exec", ",devices=2,error=716");
+    each(nruns, "exec", ",error=719,lag=300");
 }
 
 static void test_no_memory(void **state)
 {
     (void)state;
-    expect(with("memory=%ld", 1 << 20, ""), SD_EXHAUSTED,
+    expect(with("memory=%d", 1 << 20), SD_EXHAUSTED,
            "loading by_hand on device 0 (cuda:sm_90): out of memory on device "
            "0 (cuda:sm_90): asked for 8388608 bytes; in use 0, held 0, limit "
            "1048576, largest allocation so far 0");
     for (long m = 1; m < 24; m++) {
-        sd_status st = with("memory=%ld", m << 20, m % 2 ? ",pools=0" : "");
+        sd_status st = with("memory=%ld%s", m << 20, m % 2 ? ",pools=0" : "");
 
         if (st)
             assert_int_equal(st->code, SD_EXHAUSTED);
@@ -134,22 +99,22 @@ static void test_no_memory(void **state)
 static void test_no_device(void **state)
 {
     (void)state;
-    expect(with("init=%ld", 100, ""), SD_NOT_FOUND,
+    expect(with("init=100"), SD_NOT_FOUND,
            told("SUNDOG_CUDA_LIBRARY: %s: no CUDA device "
                 "(CUDA_VISIBLE_DEVICES may hide them)"));
-    expect(with("devices=%ld", 0, ""), SD_NOT_FOUND,
+    expect(with("devices=0"), SD_NOT_FOUND,
            told("SUNDOG_CUDA_LIBRARY: %s: no CUDA device "
                 "(CUDA_VISIBLE_DEVICES may hide them)"));
-    expect(with("init=%ld", 34, ""), SD_NOT_FOUND,
+    expect(with("init=34"), SD_NOT_FOUND,
            told("SUNDOG_CUDA_LIBRARY: %s is the toolkit's stub, no driver of "
                 "CUDA"));
-    expect(with("init=%ld", 803, ""), SD_UNAVAILABLE,
+    expect(with("init=803"), SD_UNAVAILABLE,
            "SUNDOG_CUDA_LIBRARY: CUDA, cuInit: "
            "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)");
-    expect(with("version=%ld", 11080, ""), SD_UNAVAILABLE,
+    expect(with("version=11080"), SD_UNAVAILABLE,
            told("SUNDOG_CUDA_LIBRARY: %s is the driver of CUDA 11.8: 12.0 is "
                 "the least; install a newer one"));
-    expect(with("chip=%ld", 75, ""), SD_UNIMPLEMENTED,
+    expect(with("chip=75"), SD_UNIMPLEMENTED,
            "Fake GPU is of compute capability 7.5: 8.0 is the least that code "
            "is made for");
 }
@@ -161,12 +126,12 @@ static void test_no_library(void **state)
     (void)state;
     life_options.value[SD_OPT_CUDA_LIBRARY] = "/nowhere/libcuda.so.1";
     expect(
-        with("init=%ld", 0, ""), SD_NOT_FOUND,
+        with("init=0"), SD_NOT_FOUND,
         "SUNDOG_CUDA_LIBRARY: no CUDA driver: /nowhere/libcuda.so.1: cannot "
         "open shared object file: No such file or directory; NVIDIA's driver "
         "brings one, and SUNDOG_DEVICE=host needs none");
     life_options.value[SD_OPT_CUDA_LIBRARY] = "libm.so.6";
-    expect(with("init=%ld", 0, ""), SD_UNIMPLEMENTED,
+    expect(with("init=0"), SD_UNIMPLEMENTED,
            "SUNDOG_CUDA_LIBRARY: libm.so.6 has no cuInit: it is older than "
            "CUDA 12.0, or no driver of CUDA");
     life_options.value[SD_OPT_CUDA_LIBRARY] = was;
@@ -190,7 +155,7 @@ static void test_chips(void **state)
         const device_desc *d;
 
         snprintf(words, sizeof words, "chip=%d", c[i].chip);
-        setenv("FAKE_CUDA", words, 1);
+        fake_tell(words);
         ok(life_begin(&l, "cuda"));
         d = xpu_device_desc(xpu_client_device(l.c, 0));
         assert_string_equal(d->name, c[i].name);
@@ -200,41 +165,17 @@ static void test_chips(void **state)
     }
 }
 
-/* auto: whole with the GPU, or on the host without a trace of it. */
 static void test_auto(void **state)
 {
-    char words[64];
-    long n = 1, nhost = 0, ncall;
-
     (void)state;
-    do {
-        life l = {0};
-        const char *name;
-
-        snprintf(words, sizeof words, "devices=2,fail=%ld", n);
-        setenv("FAKE_CUDA", words, 1);
-        ok(life_begin(&l, "auto"));
-        ncall = ncalls();
-        name = xpu_device_desc(xpu_client_device(l.c, 0))->name;
-        if (!strncmp(name, "host", 4)) {
-            assert_int_equal(xpu_client_count(l.c), 1);
-            assert_int_equal(nlive(), 0);
-            nhost++;
-        } else {
-            assert_int_equal(xpu_client_count(l.c), 2);
-        }
-        life_end(&l);
-        assert_int_equal(nlive(), 0);
-    } while (n++ <= ncall);
-    printf("auto: %ld of %ld failing calls lead to the host\n", nhost, n - 1);
-    assert_true(nhost > 5);
+    life_auto("devices=2");
 }
 
 /* Whatever it says of itself, what we make of it is text and in range. */
 static void test_garbage(void **state)
 {
     (void)state;
-    expect(with("init=%ld", 0, ",garbage"), SD_NOT_FOUND,
+    expect(with("init=0,garbage"), SD_NOT_FOUND,
            told("SUNDOG_CUDA_LIBRARY: %s: no CUDA device "
                 "(CUDA_VISIBLE_DEVICES may hide them)"));
 }
@@ -252,19 +193,19 @@ static void test_linker(void **state)
     (void)state;
     assert_int_equal(calls(), 0);
     unsetenv("FAKE_LINK");
-    ok(with("devices=%ld", 1, ""));
+    ok(with("devices=1"));
     assert_int_equal(calls(), 10); /* two modules; Destroy does not count */
     setenv("FAKE_LINK", "damaged", 1);
-    ok(with("devices=%ld", 1, ""));
+    ok(with("devices=1"));
     for (int i = 1; i <= 10; i++) {
         snprintf(word, sizeof word, "%ld", calls() + i);
         setenv("FAKE_LINK", word, 1);
-        ok(with("devices=%ld", 1, ""));
+        ok(with("devices=1"));
         assert_int_equal(live(), 0);
         assert_int_equal(nlive(), 0);
     }
     unsetenv("FAKE_LINK");
-    each(ncalls, "fail=%ld", ",error=218");
+    each(ncalls, "fail", ",error=218");
     assert_int_equal(live(), 0);
     setenv("FAKE_LINK", "none", 1);
 }
@@ -299,7 +240,7 @@ static void test_refused(void **state)
     thunk_program *p;
 
     (void)state;
-    setenv("FAKE_CUDA", "", 1);
+    fake_tell("");
     device_name = "cuda";
     object = life_code;
     ok(life_begin(&l, "cuda"));
@@ -337,7 +278,7 @@ static void test_off(void **state)
     sd_status st;
 
     (void)state;
-    setenv("FAKE_CUDA", "exec=3,error=716", 1); /* {n}, a, then the kernel */
+    fake_tell("exec=3,error=716"); /* {n}, a, then the kernel */
     device_name = "cuda";
     object = life_code;
     ok(life_begin(&l, "cuda"));
@@ -400,7 +341,7 @@ static void test_fork(void **state)
 #ifdef __SANITIZE_THREAD__
     skip(); /* TSan ends a forked child that starts a thread */
 #endif
-    setenv("FAKE_CUDA", "", 1);
+    fake_tell("");
     device_name = "cuda";
     object = life_code;
     ok(life_begin(&l, "cuda"));
@@ -437,29 +378,23 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_linker),
     };
-    void *lib = argc == 5 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     int bad;
 
-    if (lib) /* now the process has one of that name */
-        linker = dlopen(argv[4], RTLD_NOW | RTLD_LOCAL);
+    if (argc == 5 && fake_open("cuda", argv[1]))
+        linker = dlopen(argv[4], RTLD_NOW | RTLD_LOCAL); /* has its name now */
     if (!linker) {
         fprintf(stderr, "test_fake_cuda libfakecuda.so PTX ELF linker\n");
         return 2;
     }
-    library = argv[1];
-    ncalls = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_calls");
-    nruns = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_runs");
-    nlive = (long (*)(void))(uintptr_t)dlsym(lib, "fake_cuda_live");
     setenv("FAKE_LINK", "none", 1);
     sd_log_init();
     ok(sd_file_read(argv[2], &life_code));
     ok(sd_file_read(argv[3], &life_elf));
-    life_options.value[SD_OPT_CUDA_LIBRARY] = library;
     life_options.value[SD_OPT_CL_LIBRARY] = "/nowhere/libOpenCL.so.1";
     bad = cmocka_run_group_tests(tests, NULL, NULL);
     sd_buf_finish(&life_code);
     sd_buf_finish(&life_elf);
     dlclose(linker);
-    dlclose(lib);
+    dlclose(fake_driver);
     return bad;
 }

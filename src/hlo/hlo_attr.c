@@ -218,11 +218,6 @@ static bool same_i64(const int64_t *x, const int64_t *y, int n)
     return x == y || n == 0 || memcmp(x, y, sizeof *x * (size_t)n) == 0;
 }
 
-static bool same_dims(hlo_dims x, hlo_dims y)
-{
-    return x.n == y.n && same_i64(x.at, y.at, x.n);
-}
-
 /* All of it is numbers, without room between them. */
 static bool same_window(const hlo_window_dim *x, const hlo_window_dim *y, int n)
 {
@@ -309,7 +304,7 @@ static bool same_attr(const hlo_attr_row *r, const hlo_inst *x,
     switch (r->kind) {
     case HLO_A_DIMS:
     case HLO_A_DIM:
-        return same_dims(*(const hlo_dims *)p, *(const hlo_dims *)q);
+        return hlo_dims_equal(*(const hlo_dims *)p, *(const hlo_dims *)q);
     case HLO_A_SLICE:
     case HLO_A_PAD:
         return same_by_dim(x, y, rank);
@@ -360,7 +355,8 @@ bool hlo_same_attributes(const hlo_inst *x, const hlo_inst *y)
 {
     const hlo_attr_row *first = hlo_attr_rows(x->op);
 
-    if (x->op != y->op || !same_dims(x->dims, y->dims) || !is_comparable(x->op))
+    if (x->op != y->op || !hlo_dims_equal(x->dims, y->dims) ||
+        !is_comparable(x->op))
         return false;
     if (first->block != HLO_IN_INST && x->u.block == y->u.block)
         return true;

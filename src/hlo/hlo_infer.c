@@ -165,6 +165,12 @@ bool hlo_dims_hold(hlo_dims d, int64_t x)
     return hlo_dims_find(d, x) >= 0;
 }
 
+bool hlo_dims_equal(hlo_dims x, hlo_dims y)
+{
+    return x.n == y.n && (x.at == y.at || x.n == 0 ||
+                          memcmp(x.at, y.at, sizeof *x.at * (size_t)x.n) == 0);
+}
+
 bool hlo_dims_rise(hlo_dims d)
 {
     for (int i = 1; i < d.n; i++)

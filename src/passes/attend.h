@@ -134,10 +134,6 @@ bool attend_make_slope(attend_gradient *g);
 /* Through conversions between floats and what moves elements, which are noted
  * as seen. */
 hlo_inst *attend_strip(attend_pattern *p, hlo_inst *x, attend_view *v);
-/* What x, of view v, sums or finds the largest of over keys, by `op`; NULL: it
- * is no such thing. */
-hlo_inst *attend_reduced(attend_pattern *p, hlo_inst *x, attend_view v,
-                         hlo_op op, attend_view *out);
 
 /* ---- attend_gradient.c ---- */
 

@@ -47,7 +47,9 @@ hlo_inst *attend_strip(attend_pattern *p, hlo_inst *x, attend_view *v)
     }
 }
 
-hlo_inst *attend_reduced(attend_pattern *p, hlo_inst *x, attend_view v,
+/* What x, of view v, sums or finds the largest of over keys, by `op`; NULL: it
+ * is no such thing. */
+static hlo_inst *reduced(attend_pattern *p, hlo_inst *x, attend_view v,
                          hlo_op op, attend_view *out)
 {
     hlo_op is;
@@ -102,7 +104,7 @@ static bool find_softmax(attend_pattern *p)
     p->total_view = v;
     p->total = attend_strip(p, x->arg[1], &p->total_view);
     if (p->exp->op != HLO_EXP || !attend_see(p, p->exp) ||
-        attend_reduced(p, x->arg[1], v, HLO_ADD, &w) != p->exp ||
+        reduced(p, x->arg[1], v, HLO_ADD, &w) != p->exp ||
         !attend_same_view(&w, &p->exp_view))
         return false;
     v = p->exp_view;
@@ -112,7 +114,7 @@ static bool find_softmax(attend_pattern *p)
     p->score = x->arg[0];
     p->score_view = v;
     s = attend_strip(p, p->score, &v);
-    return attend_reduced(p, x->arg[1], p->score_view, HLO_MAXIMUM, &w) == s &&
+    return reduced(p, x->arg[1], p->score_view, HLO_MAXIMUM, &w) == s &&
            attend_same_view(&v, &w) && begin_with_nothing(p);
 }
 

@@ -12,11 +12,6 @@ static bool is_one_of(const pass_turn *t, const hlo_inst *x)
     return false;
 }
 
-static bool same_dims(hlo_dims x, hlo_dims y)
-{
-    return x.n == y.n && memcmp(x.at, y.at, sizeof *x.at * (size_t)x.n) == 0;
-}
-
 /* Takes x, which is `deep` operations before the reduction, and what it is made
  * of, operands before users. */
 static bool take(pass_turn *t, hlo_inst *x, int deep)
@@ -28,7 +23,7 @@ static bool take(pass_turn *t, hlo_inst *x, int deep)
     if (x->op == HLO_TRANSPOSE) {
         if (t->perm.n == 0)
             t->perm = x->dims;
-        if (!same_dims(t->perm, x->dims))
+        if (!hlo_dims_equal(t->perm, x->dims))
             return false;
     } else if (x->op != HLO_BROADCAST && x->op != HLO_IOTA) {
         if (!hlo_is_elementwise(x) || x->shape->rank == 0)

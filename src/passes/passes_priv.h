@@ -29,12 +29,9 @@ static inline hlo_inst *pass_results(hlo_at p, const sd_shape *s, hlo_inst **x)
 {
     return s->dtype == SD_TUPLE ? hlo_make_tuple(p, s->nelem, x) : x[0];
 }
-/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
- * multiplied with tf32's digits (ADR 33). */
 static inline bool pass_may_round(const device_desc *dev, const hlo_prec *prec)
 {
-    return dev->features & DEVICE_HAS_TF32 && prec[0] != HLO_PREC_HIGHEST &&
-           prec[1] != HLO_PREC_HIGHEST;
+    return dev->features & DEVICE_HAS_TF32 && hlo_may_round(prec);
 }
 /* Floats that are computed in f32. */
 /* Floats that are computed in f32. */

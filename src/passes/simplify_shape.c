@@ -157,9 +157,7 @@ hlo_inst *simplify_reverse(hlo_inst *in)
             dims[n++] = in->dims.at[i];
     if (n == 0)
         return x;
-    if (x->op == HLO_REVERSE && x->dims.n == in->dims.n &&
-        memcmp(x->dims.at, in->dims.at, sizeof(int64_t) * (size_t)in->dims.n) ==
-            0)
+    if (x->op == HLO_REVERSE && hlo_dims_equal(x->dims, in->dims))
         return x->arg[0];
     return n < in->dims.n ? hlo_make_reverse(pass_at(in), x, dims, n) : NULL;
 }

@@ -28,8 +28,6 @@ typedef struct {
     int several;    /* sub-groups of a wide one, which reads x and y itself; 0 */
 } plan_engine_info;
 extern const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT];
-/* Does an engine of the host add floats, in an order of its own? */
-bool plan_rounds_sums(const plan_engine_info *e);
 /* Rows and columns of a square: what a sub-group has of matrix instructions at a
  * time; bytes of a line that a wide one reads, whose 16-byte parts it expects
  * exchanged: part i of line n lies at i ^ n % 8. */

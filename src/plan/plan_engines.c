@@ -76,7 +76,8 @@ static bool fits_engine(const plan_node *n, const plan_engine_info *engine)
             (bits == 8 || sd_dtype_kind(n->dtype) == SD_K_SINT));
 }
 
-bool plan_rounds_sums(const plan_engine_info *e)
+/* Does an engine of the host add floats, in an order of its own? */
+static bool rounds_sums(const plan_engine_info *e)
 {
     return !e->m && e->sum == SD_F32;
 }
@@ -85,7 +86,7 @@ const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n)
 {
     const plan_node *x;
 
-    if (plan_rounds_sums(e))
+    if (rounds_sums(e))
         return plan_narrow(n, e->part);
     x = narrow_integer(n);
     return x && fits_engine(x, e) ? x : NULL;
@@ -100,9 +101,7 @@ static const hlo_prec *precision_of(const hlo_inst *in)
 
 bool plan_may_round(const hlo_inst *in)
 {
-    const hlo_prec *prec = precision_of(in);
-
-    return prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST;
+    return hlo_may_round(precision_of(in));
 }
 
 bool plan_is_trimmed(const plan_node *c, const plan_node *n)

@@ -245,9 +245,7 @@ int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev);
 const plan_node *plan_narrow(const plan_node *n, sd_dtype t);
 const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n);
 bool plan_asks_for(const plan_node *c, sd_dtype t);
-/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
- * multiplied with tf32's digits (ADR 33). */
-bool plan_may_round(const hlo_inst *in);
+bool plan_may_round(const hlo_inst *in); /* its f32 operands, to tf32 */
 bool plan_is_trimmed(const plan_node *c, const plan_node *n);
 static inline bool plan_has_matrices(const plan_blocks *b)
 {
@@ -355,10 +353,11 @@ int plan_row_lanes(const plan_node *n);
 /* Nest, copies and passes of a kernel whose axes have places. */
 void plan_choose_copies(plan_kernel *k, int lane, const device_desc *dev);
 void plan_choose_passes(plan_kernel *k, int lane, const device_desc *dev); /* plan_passes.c */
-/* plan_ends.c: where pass number `pass` ends early, or NULL. */
+/* plan_across.c, plan_sliding.c: passes that become ACROSS or SLIDING. */
 bool plan_has_rows_across(const plan_kernel *k, int lane, int axis);
 void plan_find_across(plan_kernel *k, plan_pass *p, int lane);
 void plan_find_sliding(const plan_kernel *k, plan_pass *p, int lane);
+/* plan_ends.c: where pass number `pass` ends early, or NULL. */
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Where axes are cut, on the host: plan_kernel.cut. */
 void plan_find_cuts(plan_kernel *k, int lane);

@@ -114,67 +114,68 @@ static emit_value pick(emit *e, const plan_node *n, int copy)
                      [n->out * e->ncopy + emit_canon(e, copy, from->varies)];
 }
 
+static emit_value loaded(emit *e, const plan_node *n, int copy, int level)
+{
+    emit_value v;
+
+    if (emit_strands_load(e, n, copy, level, &v))
+        return v;
+    if (emit_across_load(e, n, copy, level))
+        return e->value[n->id * e->ncopy + copy].v;
+    if (n->staged && !e->stages_loads)
+        return emit_staged(e, n, copy);
+    return n->wide > 1 ? emit_wide_load(e, n, copy, level)
+                       : emit_load(e, n, copy);
+}
+
+/* What n is, its operands being known. */
+static emit_value computed(emit *e, const plan_node *n, int copy, int level)
+{
+    emit_value v;
+
+    switch (n->kind) {
+    case PN_LOAD:
+        return loaded(e, n, copy, level);
+    case PN_CONST:
+        return emit_constant(e, n->dtype, n->value);
+    case PN_INDEX:
+        return index_value(e, n, copy);
+    case PN_CONTRACT:
+        return e->gpu ? emit_group_sum(e, n, copy) : emit_block_sum(e, n, copy);
+    case PN_ELT:
+        if (is_answered(e, n, copy, &v))
+            return v;
+        return emit_divides_alike(e, n, level)
+                   ? emit_quotients(e, n, copy, level)
+                   : elementwise(e, n, copy);
+    case PN_PICK:
+        return pick(e, n, copy);
+    case PN_SCAN:
+        return emit_scan(e, n, copy, 0);
+    default:
+        assert(false && "a node without a value");
+        return (emit_value){NULL, NULL};
+    }
+}
+
 emit_value emit_node_value(emit *e, const plan_node *n, int copy)
 {
     emit_slot *s = &e->value[n->id * e->ncopy + copy];
-    emit_value v = {NULL, NULL};
+    bool parked = is_parked(e, n);
+    emit_value v;
     emit_mark mark;
     int level;
 
     if (s->set)
         return s->v;
-    if (!is_parked(e, n) && n->kind != PN_CONTRACT)
+    if (!parked && n->kind != PN_CONTRACT)
         for (int i = 0; i < n->narg; i++)
             if (plan_takes(n, i, e->answer))
                 emit_node_value(e, n->arg[i],
                                 emit_canon(e, copy, n->arg[i]->varies));
     level = emit_node_level(e, n);
     mark = emit_at(e, level);
-    if (is_parked(e, n)) {
-        v = emit_park_read(e, n, copy);
-    } else {
-        switch (n->kind) {
-        case PN_LOAD:
-            if (emit_strands_load(e, n, copy, level, &v))
-                break;
-            if (emit_across_load(e, n, copy, level)) {
-                emit_back(e, mark);
-                return s->v;
-            }
-            if (n->staged && !e->stages_loads)
-                v = emit_staged(e, n, copy);
-            else
-                v = n->wide > 1 ? emit_wide_load(e, n, copy, level)
-                                : emit_load(e, n, copy);
-            break;
-        case PN_CONST:
-            v = emit_constant(e, n->dtype, n->value);
-            break;
-        case PN_INDEX:
-            v = index_value(e, n, copy);
-            break;
-        case PN_CONTRACT:
-            v = e->gpu ? emit_group_sum(e, n, copy)
-                       : emit_block_sum(e, n, copy);
-            break;
-        case PN_ELT:
-            if (is_answered(e, n, copy, &v))
-                break;
-            v = emit_divides_alike(e, n, level)
-                    ? emit_quotients(e, n, copy, level)
-                    : elementwise(e, n, copy);
-            break;
-        case PN_PICK:
-            v = pick(e, n, copy);
-            break;
-        case PN_SCAN:
-            v = emit_scan(e, n, copy, 0);
-            break;
-        default:
-            assert(false && "a node without a value");
-            break;
-        }
-    }
+    v = parked ? emit_park_read(e, n, copy) : computed(e, n, copy, level);
     emit_back(e, mark);
     emit_remember(e, s, v, level);
     return v;

@@ -111,6 +111,26 @@ static int width_of(emit *e, const plan_node *n, plan_lanes how, int lanes)
     return e->lane >= 0 && (n->varies >> e->lane & 1) ? e->w : 1;
 }
 
+/* Does the copy have accumulators of its own?  Copies of the loop's own axis
+ * are not open yet: all radix. */
+static bool has_acc(const emit *e, const emit_reduction *r, int copy)
+{
+    bool has = true;
+
+    for (int a = 0; a < e->k->naxis && has; a++) {
+        const emit_axis *x = &e->axis[a];
+        int digit = x->stride ? copy / x->stride % x->radix : 0;
+
+        if (digit)
+            has = (r->keep >> a & 1) && (digit < x->n || (r->n->over >> a & 1));
+        /* axes that share a digit: any that keeps it will do */
+        for (int b = 0; digit && !has && b < e->k->naxis; b++)
+            has = e->axis[b].stride == x->stride && (r->keep >> b & 1) &&
+                  (r->n->over >> b & 1);
+    }
+    return has;
+}
+
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
 {
     emit_reduction *r = sd_arena_new(e->a, emit_reduction);
@@ -137,26 +157,9 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     r->lane_im = sd_arena_array(e->a, LLVMValueRef, total);
     for (int o = 0; o < n->nout; o++) {
         r->type[o] = emit_type(e, n->arg[o]->dtype);
-        for (int c = 0; c < r->nacc; c++) {
-            int copy = c % e->ncopy;
-            bool wanted = true;
-
-            /* Copies of the loop's own axis are not open yet: all radix. */
-            for (int a = 0; a < e->k->naxis && wanted; a++) {
-                const emit_axis *x = &e->axis[a];
-                int digit = x->stride ? copy / x->stride % x->radix : 0;
-
-                if (digit)
-                    wanted = (r->keep >> a & 1) &&
-                             (digit < x->n || (n->over >> a & 1));
-                /* axes that share a digit: any that keeps it will do */
-                for (int b = 0; digit && !wanted && b < e->k->naxis; b++)
-                    wanted = e->axis[b].stride == x->stride &&
-                             (r->keep >> b & 1) && (n->over >> b & 1);
-            }
-            if (wanted)
+        for (int c = 0; c < r->nacc; c++)
+            if (has_acc(e, r, c % e->ncopy))
                 make_acc(e, r, o, c);
-        }
     }
     return r;
 }

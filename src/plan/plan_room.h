@@ -335,6 +335,9 @@ void plan_unroll_rows(plan_kernel *k, int lane, const device_desc *dev);
  * most `most` bytes, on a GPU. */
 int plan_wide_run(const plan_kernel *k, const plan_node *n, int lane, int v,
                   int64_t most);
+/* Are places v neighbours along LANE, the first as aligned as they are long? */
+bool plan_places_are_wide(const plan_kernel *k, const plan_node *n, int lane,
+                          int v);
 /* An axis in tiles of at most so many positions. */
 void plan_cut_axis(plan_axis *x, int64_t tile);
 int64_t plan_round_up(int64_t n, int64_t to);

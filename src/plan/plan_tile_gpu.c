@@ -429,17 +429,25 @@ static int64_t list_steps(double groups, const device_desc *dev)
     return SD_MIN(SD_MAX(n, 1), LIST_STEPS);
 }
 
+bool plan_places_are_wide(const plan_kernel *k, const plan_node *n, int lane,
+                          int v)
+{
+    int64_t bytes = v * (int64_t)sd_dtype_bytes(n->dtype), s, m;
+
+    return !sd_is_complex(n->dtype) && k->slot[n->slot].align % bytes == 0 &&
+           plan_expr_run(n->off, lane, v, &s, &m) && s == 1 && m % v == 0;
+}
+
 /* Are v neighbours along LANE in one access, of all that a scatter reads and
  * writes there? */
 static bool rows_are_wide(const plan_kernel *k, int lane, int v,
                           const device_desc *dev)
 {
     const plan_node *n = plan_scatter_of(k);
-    int64_t bytes = v * (int64_t)sd_dtype_bytes(n->dtype), s, m;
 
-    if (k->axis[lane].extent % v || sd_is_complex(n->dtype) ||
-        bytes > SD_MIN(dev->access, (int64_t)k->slot[n->slot].align) ||
-        !plan_expr_run(n->off, lane, v, &s, &m) || s != 1 || m % v)
+    if (k->axis[lane].extent % v ||
+        v * (int64_t)sd_dtype_bytes(n->dtype) > dev->access ||
+        !plan_places_are_wide(k, n, lane, v))
         return false;
     plan_for_each_node(x, k)
         if (x->kind == PN_LOAD && (x->varies | x->off->varies) >> lane & 1 &&

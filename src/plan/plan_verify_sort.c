@@ -143,6 +143,9 @@ static sd_status check_runs(const plan_kernel *k, const plan_node *n)
     most = k->slot[r->key].dtype == SD_U32 ? UINT32_MAX : INT64_MAX;
     if (k->slot[n->slot].count >= most)
         return plan_bad(k, n, "places that the list of them cannot say");
+    if (k->vector > 1 &&
+        !plan_places_are_wide(k, n, plan_lane_of(k), k->vector))
+        return plan_bad(k, n, "neighbours of a row at places of their own");
     return NULL;
 }
 

@@ -34,6 +34,14 @@ static const char held[] =
 /* Updates that items take by runs, and such that meet. */
 static const char scattered[] = SCATTER("f32"), met[] = SCATTER("s32");
 
+/* Rows, of which an item has two neighbours. */
+static const char rows[] =
+    "HloModule m\n" ADD
+    "ENTRY e { x = f32[900,64] parameter(0) i = s32[700,1] parameter(1) "
+    "u = f32[700,64] parameter(2) ROOT r = f32[900,64] scatter(x, i, u), "
+    "update_window_dims={1}, inserted_window_dims={0}, "
+    "scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }";
+
 /* A scatter that writes zeros first. */
 static const char filled[] =
     "HloModule m\n" ADD
@@ -176,6 +184,13 @@ static void a_slot_without_end(plan *p)
             p->kernel[i]->slot[scatter_of(p)->slot].count = UINT32_MAX;
 }
 
+static void rows_apart(plan *p)
+{
+    for (int i = 0; i < p->nkernel; i++)
+        if (p->kernel[i]->runs)
+            p->kernel[i]->slot[scatter_of(p)->slot].align = 4;
+}
+
 static void runs_that_meet(plan *p)
 {
     static const plan_runs runs;
@@ -226,6 +241,7 @@ static void broken_sorts_and_scatters_are_refused(void **state)
         {scattered, "runs without a list of the updates", keys_for_updates},
         {scattered, "places that the list of them cannot say",
          a_slot_without_end},
+        {rows, "neighbours of a row at places of their own", rows_apart},
         {scattered, "meets where the order of updates shows", sums_that_meet},
         {scattered, "runs of updates, and no scatter", runs_in_a_loop},
         {met, "meets, and takes whole runs", runs_that_meet},

@@ -238,15 +238,22 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev);
 /* The lane, or the other side's last axis, where results lie along that and a
  * wide engine takes the product so. */
 int plan_lane_of_wide(const plan_kernel *k, int lane, const device_desc *dev);
-/* plan_engines.c: the CONTRACT's operand n, or what became it by a convert,
- * where that is of type t, or NULL; n as engine e of the host takes it, or NULL;
- * is the program's product c one of that type; has c's operand n tf32's digits
- * before it is copied? */
+
+/* ---- engines (plan_engines.c); n: an operand of the CONTRACT c ---- */
+
+/* n, or what a convert made it of, where that is of type t; or NULL. */
 const plan_node *plan_narrow(const plan_node *n, sd_dtype t);
+/* The same, as engine e of the host takes it. */
 const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n);
+/* May an engine that multiplies t do c?  Floats that the program multiplies in
+ * another type stay in that, also where what they are made of is of t. */
 bool plan_asks_for(const plan_node *c, sd_dtype t);
 bool plan_may_round(const hlo_inst *in); /* its f32 operands, to tf32 */
+/* Has n tf32's digits before it is copied? */
 bool plan_is_trimmed(const plan_node *c, const plan_node *n);
+
+/* ---- blocks (plan_blocks*.c) ---- */
+
 static inline bool plan_has_matrices(const plan_blocks *b)
 {
     return plan_engine_table[b->engine].m > 0;
@@ -290,28 +297,31 @@ static inline size_t plan_areas_bytes(const plan_blocks *b)
 {
     return (size_t)b->pairs * b->buffer + (b->window ? b->y_at : 0);
 }
-/* Of a GPU's tile (plan_blocks_cost.c).  Do the sums of m x n positions take half
- * of a sub-group's registers at most?  Do vectors on their way in steps of so
- * many positions leave registers for the sums, and for what multiplies?  What
- * all tiles cost, in whole turns of all units; of panels a sub-group takes a
- * unit. */
+/* Of a GPU's tile (plan_blocks_cost.c): do the sums of m x n positions take half
+ * of a sub-group's registers at most? */
 bool plan_holds_squares(const plan_kernel *k, const plan_blocks *b, int m,
                         int n, const device_desc *dev);
+/* Do vectors on their way, in steps of so many positions, leave registers for
+ * the sums and for what multiplies? */
 bool plan_holds_step(const plan_kernel *k, const plan_blocks *b, int step,
                      const device_desc *dev);
+/* What all tiles cost, in whole turns of all units; of panels a sub-group takes
+ * a unit. */
 double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
                       const device_desc *dev);
-/* What both ask (plan_blocks.c): the one sum of the kernel, where it is a
- * CONTRACT in a stage of its own, or NULL; types of such a sum; which operand
- * is which, and which axes, of which a tile has `most` positions; whether
- * vectors of n are better read along axis a than along b. */
+/* Of hosts and GPUs (plan_blocks.c): the one sum of the kernel, where it is a
+ * CONTRACT in a stage of its own; or NULL. */
 const plan_node *plan_only_contract(const plan_kernel *k);
-bool plan_has_blocks_of(sd_dtype t);
+bool plan_has_blocks_of(sd_dtype t); /* the type of such a sum */
+/* Which operand is x and which y, and which axes are M's, N's and K's, where a tile
+ * has up to `most` positions of each side; false: it has no such sides. */
 bool plan_find_sides(const plan_kernel *k, int lane, int64_t most,
                      plan_blocks *b);
+/* Are vectors of n better read along axis a than along b? */
 bool plan_lies_along(const plan_kernel *k, const plan_node *n, int a, int b);
 /* The order of the sums of CONTRACTs, for all devices. */
 void plan_cut_chains(plan_kernel *k);
+
 /* ---- the mapping (plan_tile*.c, plan_copies.c, plan_areas.c) ---- */
 
 /* So many operations make a tile worth its call. */

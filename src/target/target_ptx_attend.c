@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "emit_attend.h"
-#include "target_room.h"
+#include "target_ptx.h"
 
 static void put(emit *e, sd_buf *text, const char *how, LLVMValueRef *arg,
                 unsigned narg)

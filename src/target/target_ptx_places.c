@@ -1,6 +1,6 @@
 /* PTX of windows' gradients: products by wgmma of what lies in local memory as
  * plan_places.h says. */
-#include "target_room.h"
+#include "target_ptx.h"
 
 enum {
     UNIT = HLO_PLACES_UNIT / PTX_UNIT, /* as descriptors count */

@@ -69,24 +69,6 @@ void target_choose(LLVMModuleRef m, LLVMContextRef cx);
 void target_cut_reads(LLVMModuleRef m, LLVMContextRef cx);
 void target_cut_writes(LLVMModuleRef m, LLVMContextRef cx);
 
-/* PTX: a volatile instruction, which memory is not moved across. */
-enum { PTX_ARGS = 34 };
-LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
-                             LLVMTypeRef out, LLVMValueRef *arg, unsigned narg);
-/* What tells wgmma of an operand (PTX, "matrix descriptor"): its address,
- * distances in units of 16 bytes, and lines whose parts are exchanged.  Along K
- * eight lines are 1,024 bytes from the next eight.  Else these are positions of
- * K, and 64 neighbours are `apart` units from the next 64. */
-enum { PTX_UNIT = 16 };
-LLVMValueRef target_ptx_describe(emit *e, LLVMValueRef p, int64_t apart);
-/* What registers name0, name1, .. of the text's own, of type t, have. */
-void target_ptx_take(emit *e, const char *name, LLVMTypeRef t,
-                     LLVMValueRef *out, int n);
-/* wgmma's types of an engine: of sums and both operands. */
-const char *target_ptx_types(plan_engine engine);
-extern const emit_attend_abi target_ptx_attend; /* target_ptx_attend.c */
-void target_ptx_places(emit *e, const emit_positions *p);
-
 extern const target_ops target_x86, target_spirv, target_ptx;
 
 #endif

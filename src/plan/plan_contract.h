@@ -203,6 +203,15 @@ enum { PLAN_EARLY = 4,   /* positions of k that items multiply in a row, */
 
 /* ---- ask ---- */
 
+/* Is the engine a matrix instruction of a GPU, and a wide one? */
+static inline bool plan_has_matrices(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].m > 0;
+}
+static inline bool plan_is_wide(const plan_blocks *b)
+{
+    return plan_engine_table[b->engine].several > 0;
+}
 /* Panels of GPUs: elements of a word, 4 bytes. */
 static inline int plan_word(const plan_blocks *b)
 {
@@ -239,7 +248,7 @@ static inline bool plan_drops_subnormals(const plan_blocks *b)
  * and behind them? */
 static inline bool plan_is_short(const plan_blocks *b)
 {
-    return plan_engine_table[b->engine].several &&
+    return plan_is_wide(b) &&
            b->kt <= PLAN_FEW_STEPS * b->step;
 }
 /* Can sub-groups of items that multiply by themselves stand in squares, and is a

@@ -254,14 +254,6 @@ bool plan_is_trimmed(const plan_node *c, const plan_node *n);
 
 /* ---- blocks (plan_blocks*.c) ---- */
 
-static inline bool plan_has_matrices(const plan_blocks *b)
-{
-    return plan_engine_table[b->engine].m > 0;
-}
-static inline bool plan_is_wide(const plan_blocks *b)
-{
-    return plan_engine_table[b->engine].several > 0;
-}
 /* plan_blocks_copies.c: for these, of cut tiles, which become k's; and, once
  * plain operands are found, whether copies need no registers. */
 void plan_choose_block_copies(plan_kernel *k, plan_blocks *b, int lane,

@@ -355,7 +355,7 @@ static void narrow_groups(plan_kernel *k, const device_desc *dev)
     int64_t have = dev->registers, sums = 0, all = 0;
 
     if (dev->kind != DEVICE_CL || !dev->subgroup || !have ||
-        (b && plan_engine_table[b->engine].m))
+        (b && plan_has_matrices(b)))
         return;
     if (b) /* the open chain's and the sum's */
         sums = 2ll * b->rows * b->vectors *

@@ -18,8 +18,7 @@ static LLVMValueRef number(emit *e, emit_id which)
 /* Its operands begin where eight lines do. */
 static bool is_wide(const plan_kernel *k)
 {
-    return k->attend || k->places ||
-           (k->blocks && plan_engine_table[k->blocks->engine].several);
+    return k->attend || k->places || (k->blocks && plan_is_wide(k->blocks));
 }
 
 /* The array of a size that only the launch knows has no elements here. */

@@ -603,8 +603,8 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
                          b->y_n, b->y_k, b->y_panel, b->y_at, .per = 1,
                          .trimmed = b->y_trimmed, .plain = b->y_plain},
                    .type = emit_type(e, b->node->dtype),
-                   .matrix = plan_engine_table[b->engine].m > 0,
-                   .wide = plan_engine_table[b->engine].several > 0};
+                   .matrix = plan_has_matrices(b),
+                   .wide = plan_is_wide(b)};
 
     for (int a = 0; a < b->k; a++)
         if (b->node->over >> a & 1)

@@ -69,8 +69,7 @@ static bool all_fit(look *l, const thunk_seq *seq, int n)
 static bool is_plain(const plan_kernel *k)
 {
     return !k->attend && !k->places && !k->call && !k->sort && !k->buckets &&
-           !k->large &&
-           !(k->blocks && plan_engine_table[k->blocks->engine].several);
+           !k->large && !(k->blocks && plan_is_wide(k->blocks));
 }
 
 /* Groups that need no local memory are done side by side. */

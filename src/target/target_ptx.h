@@ -10,6 +10,10 @@
 enum { PTX_ARGS = 34 };
 LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
                              LLVMTypeRef out, LLVMValueRef *arg, unsigned narg);
+/* An instruction that depends on its operands alone. */
+LLVMValueRef target_ptx_compute(emit *e, const char *text, const char *how,
+                                LLVMTypeRef out, LLVMValueRef *arg,
+                                unsigned narg);
 /* What tells wgmma of an operand (PTX, "matrix descriptor"): its address,
  * distances in units of 16 bytes, and lines whose parts are exchanged.  Along K
  * eight lines are 1,024 bytes from the next eight.  Else these are positions of

@@ -127,35 +127,20 @@ static void scale(emit *e, const char *sums, LLVMValueRef *by, int n)
     put(e, &text, "f,f,~{memory}", by, 2);
 }
 
-/* An instruction that depends on its operands alone. */
-static LLVMValueRef compute(emit *e, const char *text, const char *how,
-                            LLVMTypeRef out, LLVMValueRef *arg, unsigned narg)
-{
-    LLVMTypeRef in[2], t;
-
-    for (unsigned i = 0; i < narg; i++)
-        in[i] = LLVMTypeOf(arg[i]);
-    t = LLVMFunctionType(out, in, narg, false);
-    return LLVMBuildCall2(e->b, t,
-                          LLVMGetInlineAsm(t, text, strlen(text), how,
-                                           strlen(how), false, false,
-                                           LLVMInlineAsmDialectATT, false),
-                          arg, narg, "");
-}
-
 static LLVMValueRef exp2_of(emit *e, LLVMValueRef x)
 {
-    return compute(e, "ex2.approx.ftz.f32 $0, $1;", "=f,f", e->f32, &x, 1);
+    return target_ptx_compute(e, "ex2.approx.ftz.f32 $0, $1;", "=f,f", e->f32,
+                              &x, 1);
 }
 
 static LLVMValueRef pack(emit *e, sd_dtype t, LLVMValueRef lo, LLVMValueRef hi)
 {
     LLVMValueRef arg[2] = {hi, lo};
 
-    return compute(e,
-                   t == SD_BF16 ? "cvt.rn.bf16x2.f32 $0, $1, $2;"
-                                : "cvt.rn.f16x2.f32 $0, $1, $2;",
-                   "=r,f,f", e->i32, arg, 2);
+    return target_ptx_compute(e,
+                              t == SD_BF16 ? "cvt.rn.bf16x2.f32 $0, $1, $2;"
+                                           : "cvt.rn.f16x2.f32 $0, $1, $2;",
+                              "=r,f,f", e->i32, arg, 2);
 }
 
 static LLVMValueRef any(emit *e, LLVMValueRef c)

@@ -8,21 +8,36 @@
 
 #include "target_ptx.h"
 
-LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
-                             LLVMTypeRef out, LLVMValueRef *arg, unsigned narg)
+/* effects: it does more than compute its result. */
+static LLVMValueRef call_text(emit *e, const char *text, const char *how,
+                              bool effects, LLVMTypeRef out, LLVMValueRef *arg,
+                              unsigned narg)
 {
     LLVMTypeRef in[PTX_ARGS], t;
-    LLVMValueRef v;
 
     assert(narg <= PTX_ARGS);
     for (unsigned i = 0; i < narg; i++)
         in[i] = LLVMTypeOf(arg[i]);
     t = LLVMFunctionType(out, in, narg, false);
-    v = LLVMBuildCall2(e->b, t,
-                       LLVMGetInlineAsm(t, text, strlen(text), how, strlen(how),
-                                        true, false, LLVMInlineAsmDialectATT,
-                                        false),
-                       arg, narg, "");
+    return LLVMBuildCall2(e->b, t,
+                          LLVMGetInlineAsm(t, text, strlen(text), how,
+                                           strlen(how), effects, false,
+                                           LLVMInlineAsmDialectATT, false),
+                          arg, narg, "");
+}
+
+LLVMValueRef target_ptx_compute(emit *e, const char *text, const char *how,
+                                LLVMTypeRef out, LLVMValueRef *arg,
+                                unsigned narg)
+{
+    return call_text(e, text, how, false, out, arg, narg);
+}
+
+LLVMValueRef target_ptx_text(emit *e, const char *text, const char *how,
+                             LLVMTypeRef out, LLVMValueRef *arg, unsigned narg)
+{
+    LLVMValueRef v = call_text(e, text, how, true, out, arg, narg);
+
     LLVMAddCallSiteAttribute(
         v, LLVMAttributeFunctionIndex,
         LLVMCreateEnumAttribute(

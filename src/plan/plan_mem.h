@@ -85,6 +85,7 @@ sd_status plan_schedule(hlo_comp *c, const device_desc *dev);
 /* Gives each value its storage and each storage its slice. */
 sd_status plan_buffers(plan_mem *pm);
 sd_status plan_share(plan_mem *pm); /* after the walk, before the places */
+void plan_pack(plan_mem *pm);       /* a slice for each storage (plan_pack.c) */
 void plan_unite(plan_mem *pm, storage *x, storage *y);
 /* Of loops whose body may stand twice, before the places, and the loop that
  * turns half as often (plan_twice.c). */

@@ -1,9 +1,9 @@
 /* Lives and sharing.  Time is the schedule flattened: a loop's condition and
  * body stand between its begin and its end.  A storage is memory; it has the
- * lives of the values that are kept there.  Storages that must be one are united
- * while walking; then every copy tries to be none, parameters that are given
- * away try to be outputs, and what dies in a step leaves its memory to what the
- * step makes.  What is left gets places (plan_pack.c). */
+ * lives of the values that are kept there.  Storages that must be one are
+ * united while walking; then every copy tries to be none, parameters that are
+ * given away try to be outputs, and what dies in a step leaves its memory to
+ * what the step makes.  What is left gets places (plan_pack.c). */
 #include "plan_mem.h"
 
 int plan_leaf_count(const sd_shape *s)

@@ -1,6 +1,6 @@
 /* Places.  Parameters, outputs and constants have buffers of their own; other
- * storages are packed, the largest first, into outputs that are not computed yet
- * and into one slab. */
+ * storages are packed, the largest first, into outputs that are not computed
+ * yet and into one slab. */
 #include "plan_mem.h"
 
 #include <stdlib.h>

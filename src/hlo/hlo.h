@@ -536,6 +536,7 @@ typedef struct {
     int64_t images, features, own; /* n, i, o */
     int64_t size[2], of[2], place[2], low[2]; /* h, w; r, c; a, b; zeros */
     int64_t pieces; /* s */
+    int64_t each;   /* bytes of an element of x and y */
 } hlo_places;
 bool hlo_places_is_named(const hlo_inst *in);
 /* False: in is no such call, or its operands do not fit. */
@@ -546,7 +547,11 @@ bool hlo_places_read(const hlo_inst *in, hlo_places *out);
  * them.  A place of the window is then so many eights further on, whichever it
  * is.  `pairs` steps lie in local memory. */
 enum { HLO_PLACES_BESIDE = 8, HLO_PLACES_FEATURES = 64, HLO_PLACES_SIDE = 3, HLO_PLACES_PART = 8,
-       HLO_PLACES_UNIT = 1024 /* bytes of eight positions' features */ };
+       HLO_PLACES_LINES = 1024 /* bytes: eight lines */ };
+static inline int64_t hlo_places_unit(const hlo_places *w) /* bytes of eight */
+{                                                 /* positions' features */
+    return HLO_PLACES_BESIDE * HLO_PLACES_FEATURES * w->each;
+}
 typedef struct {
     int64_t bands, rows, columns, steps;
     int64_t x_units, y_units; /* of a step */
@@ -554,8 +559,9 @@ typedef struct {
 } hlo_places_step;
 /* False: they cannot; local: bytes of a group's memory. */
 bool hlo_places_cut(const hlo_places *w, size_t local, hlo_places_step *out);
-/* Is it one that kernels do?  Operands are of the same 16 bits, a and b are 3 at
- * most, i and o multiples of 8; no array has 2^31 elements. */
+/* Is it one that kernels do?  Operands are of the same 16 bits, or of f32, which
+ * are rounded to tf32; a and b are 3 at most, i and o multiples of 8; no array
+ * has 2^31 elements. */
 bool hlo_places_has_kernel(const hlo_inst *in, size_t local);
 bool hlo_places_fits(sd_dtype t, const hlo_places *w); /* but for its cut */
 

@@ -44,6 +44,7 @@ bool hlo_places_read(const hlo_inst *in, hlo_places *out)
     out->features = x->dim[3];
     out->own = y->dim[3];
     out->pieces = r->dim[0];
+    out->each = (int64_t)sd_dtype_bytes(x->dtype);
     for (int i = 0; i < 2; i++) {
         out->size[i] = x->dim[1 + i];
         out->of[i] = y->dim[1 + i];
@@ -52,20 +53,22 @@ bool hlo_places_read(const hlo_inst *in, hlo_places *out)
     return true;
 }
 
-enum { MOST_OF_STEP = 16, LEAST_PAIRS = 3, MOST_PAIRS = 4 };
+enum { MOST_OF_STEP = 16, MOST_PAIRS = 4 };
 
-/* Columns are even: an instruction takes two eights that lie side by side. */
+/* Of 16 bits an instruction takes two eights that lie side by side, and still
+ * reads the areas of a step when the next one's products begin. */
 static bool fits_step(const hlo_places *w, size_t local, hlo_places_step *s)
 {
+    bool narrow = w->each == 2;
     size_t bytes;
 
     s->x_units = (s->rows + w->place[0] - 1) * (s->columns + w->place[1] - 1);
     s->y_units = s->rows * s->columns;
-    bytes = (size_t)(s->x_units + s->y_units) * HLO_PLACES_UNIT;
+    bytes = (size_t)((s->x_units + s->y_units) * hlo_places_unit(w));
     s->pairs = (int)SD_MIN(local / bytes, MOST_PAIRS);
     s->steps = w->images * s->bands / HLO_PLACES_BESIDE *
                (w->of[0] / s->bands / s->rows) * (w->of[1] / s->columns);
-    return s->columns % 2 == 0 && s->pairs >= LEAST_PAIRS;
+    return !(narrow && s->columns % 2) && s->pairs >= (narrow ? 3 : 2);
 }
 
 /* Of all steps the one that copies the least for each position. */
@@ -78,7 +81,7 @@ bool hlo_places_cut(const hlo_places *w, size_t local, hlo_places_step *out)
         if (++s.bands > w->of[0])
             return false;
     for (s.rows = 1; s.rows <= MOST_OF_STEP; s.rows++)
-        for (s.columns = 2; s.columns <= MOST_OF_STEP; s.columns += 2) {
+        for (s.columns = 1; s.columns <= MOST_OF_STEP; s.columns++) {
             double each;
 
             if (w->of[0] / s.bands % s.rows || w->of[1] % s.columns ||
@@ -107,7 +110,8 @@ bool hlo_places_fits(sd_dtype t, const hlo_places *w)
         if (w->place[i] > HLO_PLACES_SIDE || w->low[i] < -w->size[i] ||
             w->low[i] > w->size[i])
             return false;
-    return (t == SD_BF16 || t == SD_F16) && w->place[0] * w->place[1] > 1 &&
+    return (t == SD_BF16 || t == SD_F16 || t == SD_F32) &&
+           w->place[0] * w->place[1] > 1 &&
            w->features % HLO_PLACES_PART == 0 &&
            w->own % HLO_PLACES_PART == 0 &&
            is_small(w->images, w->size, w->features) &&

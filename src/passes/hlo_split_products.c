@@ -411,6 +411,7 @@ static hlo_places places_of(const hlo_inst *in, const hlo_conv *c)
     const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
     hlo_places w = {.images = x->dim[c->in_feature],
                     .features = x->dim[c->in_batch],
+                    .each = (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0])),
                     .own = y->dim[c->k_out]};
 
     for (int i = 0; i < 2; i++) {

@@ -32,18 +32,22 @@ static int64_t tiles_of(const plan_places *p)
     return p->of.pieces * p->x_blocks * p->y_blocks;
 }
 
+static plan_engine engine_of(sd_dtype t)
+{
+    return t == SD_BF16  ? PLAN_ENGINE_WGMMA_BF16
+           : t == SD_F16 ? PLAN_ENGINE_WGMMA_F16
+                         : PLAN_ENGINE_MMA_TF32;
+}
+
 void plan_tile_places(plan_kernel *k, const device_desc *dev)
 {
     plan_places *p = k->places;
-    const plan_engine_info *of;
 
-    p->engine = k->slot[0].dtype == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16
-                                            : PLAN_ENGINE_WGMMA_F16;
-    of = &plan_engine_table[p->engine];
+    p->engine = engine_of(k->slot[0].dtype);
     hlo_places_cut(&p->of, dev->local_most, &p->step);
     p->x_blocks = blocks_of(p->of.features);
     p->y_blocks = blocks_of(p->of.own);
-    k->group = k->items = (int)p->of.place[0] * of->several * of->items;
+    k->group = k->items = (int)p->of.place[0] * PLAN_PLACES_TEAM;
     k->tiles = tiles_of(p);
     plan_add_work(k, plan_places_area(p) * (size_t)p->step.pairs);
 }
@@ -80,7 +84,8 @@ sd_status plan_verify_places(const plan_kernel *k, const device_desc *dev)
     const plan_engine_info *of = &plan_engine_table[p->engine];
     const hlo_places_step *s = &p->step;
 
-    if (!of->several || (of->needs & dev->features) != of->needs)
+    if (p->engine != engine_of(of->part) ||
+        (of->needs & dev->features) != of->needs)
         return plan_bad(k, NULL,
                         "a window's gradient by an engine that the device has "
                         "not, or that is not for it");
@@ -90,12 +95,13 @@ sd_status plan_verify_places(const plan_kernel *k, const device_desc *dev)
         return plan_bad(k, NULL,
                         "a window's gradient of other types, or whose operands "
                         "lie badly");
-    if (k->tiles != tiles_of(p) || s->columns % 2 || s->pairs < 3 ||
+    if (k->tiles != tiles_of(p) ||
+        (of->several && (s->columns % 2 || s->pairs < 3)) || s->pairs < 2 ||
         p->of.pieces > s->steps ||
         s->steps * s->y_units * HLO_PLACES_BESIDE !=
             p->of.images * p->of.of[0] * p->of.of[1])
         return plan_bad(k, NULL, "a window's positions are miscounted");
-    if (k->group != p->of.place[0] * of->several * of->items ||
+    if (k->group != p->of.place[0] * PLAN_PLACES_TEAM ||
         k->local_bytes < plan_places_area(p) * (size_t)s->pairs ||
         k->local_bytes > dev->local_most)
         return plan_bad(k, NULL, "a window's gradient fits no group");

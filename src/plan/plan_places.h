@@ -14,9 +14,14 @@
  * instruction's positions of K, and the place of the window says with which of
  * x's units it begins.  So x is read once for all places, as it lies in memory.
  *
- * Four sub-groups have the places of one row of the window, all in one product:
- * y's features are its rows, its columns those of x, one place behind the
- * other. */
+ * Four sub-groups, a team, have the places of one row of the window, all in one
+ * product: y's features are its rows, its columns those of x, one place behind
+ * the other.
+ *
+ * f32 goes by instructions of one sub-group, which take tf32 from registers: a
+ * unit has two times eight lines, of 32 features each, and items read of it what
+ * they need and round it.  Each of four sub-groups has half of y's features and
+ * half of x's. */
 typedef struct {
     hlo_places of;
     hlo_places_step step;
@@ -24,9 +29,12 @@ typedef struct {
     int64_t x_blocks, y_blocks; /* of features */
 } plan_places;
 
+enum { PLAN_PLACES_TEAM = 128 };
+
 static inline size_t plan_places_area(const plan_places *p)
 {
-    return (size_t)(p->step.x_units + p->step.y_units) * HLO_PLACES_UNIT;
+    return (size_t)((p->step.x_units + p->step.y_units) *
+                    hlo_places_unit(&p->of));
 }
 
 #endif

@@ -34,6 +34,9 @@ typedef struct {
     int64_t rows, columns;
     int places;
 } emit_positions;
+/* The same of a unit, by items that have read it: EMIT_OF_UNIT numbers of y, and
+ * as many of each place's x. */
+enum { EMIT_OF_UNIT = 8 };
 /* Blocks of a matrix in memory that a sub-group reads for its engine: 32 bytes
  * of each of 8 rows of x; a column an item of y, in words, where columns lie
  * along K (turned), or rows do not: pairs or fours of them are woven.  Deep ones
@@ -129,6 +132,8 @@ typedef struct {
     void (*await_copies)(emit *e, int left);
     const emit_attend_abi *attend; /* or NULL */
     void (*begin_places)(emit *e, const emit_positions *p); /* likewise */
+    void (*add_unit)(emit *e, LLVMValueRef *y, LLVMValueRef *const *x,
+                     int places);
     int run, pack; /* pack: sums of one acc, a vector; 1: it is a number */
     bool bf16; /* there is an instruction that rounds f32 to it */
     bool dear_division; /* of f32: a dozen instructions and a branch */

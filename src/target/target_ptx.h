@@ -44,5 +44,7 @@ void target_ptx_await_copies(emit *e, int left);
 
 extern const emit_attend_abi target_ptx_attend;
 void target_ptx_places(emit *e, const emit_positions *p);
+void target_ptx_unit(emit *e, LLVMValueRef *y, LLVMValueRef *const *x,
+                     int places);
 
 #endif

@@ -2,7 +2,7 @@
  * kernel calls them: they read and write memory and loop.  clang compiles them
  * for each x86 level, of which the machine code is used, and for GPUs.
  *
- * DL_GLOBAL is what pointers to arrays point to.  A function that takes whole
+ * DL_GLOBAL is what pointers to arrays point to, DL_LOCAL a group's own memory.  A function that takes whole
  * arrays, or is of a group, has GROUP work items for an item, of which each has
  * its number, lid or LID, and SYNC between what one writes and another reads;
  * on the host one thread is the group.  Nothing is contracted: all builds give the same bits. */
@@ -23,6 +23,7 @@
 #else
 #define DL_PIECE  DL_INLINE
 #define DL_GLOBAL __attribute__((address_space(1)))
+#define DL_LOCAL  __attribute__((address_space(3)))
 #ifdef __NVPTX__
 #define GROUP  ((int64_t)__nvvm_read_ptx_sreg_ntid_x())
 #define LID    ((int64_t)__nvvm_read_ptx_sreg_tid_x())

@@ -32,6 +32,40 @@ enum { MOST_RADIX = 131, MOST_ACROSS = 16, MOST_WIDTH = 16, MOST_SHARED = 4 };
 #define SHUFFLE(x, y, how) __builtin_shufflevector(x, y, CAT(how, LANES))
 #endif
 
+/* Places in planes, a plane's number `i`, and how much room n numbers take. */
+#ifdef DL_X86
+typedef int64_t INDEX;
+#else
+typedef int32_t INDEX;
+#endif
+#define ROW(at, width) ((INDEX)((uint32_t)(at) / (uint32_t)(width)))
+#define PAD(i)         (i)
+#define ROOM(n)        (n)
+#define DL_WORK        DL_GLOBAL
+
+/* Before a loop whose length GPUs know with the plan: its arrays are registers.
+ */
+#ifdef DL_X86
+#define WRITTEN_OUT
+#else
+#define WRITTEN_OUT _Pragma("clang loop unroll(full)")
+#endif
+
+/* A set of radices has bit r for a radix r of up to 16, OTHER_RADIX for larger
+ * ones.  On GPUs, where the whole is compiled for one plan, the code of radices
+ * that the plan has not is left out. */
+#define OTHER_RADIX 2u
+#define ODD_RADICES \
+    ~(1u | 1u << 2 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 8 | 1u << 16)
+#define ALL_RADICES ~0u
+#ifdef DL_X86
+#define IF_HAS(set, some, ...) __VA_ARGS__
+#else
+#define IF_HAS(set, some, ...) \
+    if ((set) & (some)) \
+    __VA_ARGS__
+#endif
+
 #define REAL  float
 #define FN(x) x##_f32
 #define LANES SD_LANES
@@ -52,3 +86,26 @@ enum { MOST_RADIX = 131, MOST_ACROSS = 16, MOST_WIDTH = 16, MOST_SHARED = 4 };
 #endif
 #include "dl_fft_small.h"
 #include "dl_fft.h"
+
+/* Once more with planes in the group's local memory, which has 32 banks: steps
+ * of powers of two would read one of them. */
+#ifndef DL_X86
+#undef DL_WORK
+#undef PAD
+#undef ROOM
+#define DL_WORK DL_LOCAL
+#define PAD(i)  ((i) + ((i) >> 5))
+#define ROOM(n) ((n) + ((n) >> 5))
+#undef REAL
+#undef FN
+#define REAL  float
+#define FN(x) x##_local_f32
+#include "dl_fft_small.h"
+#include "dl_fft.h"
+#undef REAL
+#undef FN
+#define REAL  double
+#define FN(x) x##_local_f64
+#include "dl_fft_small.h"
+#include "dl_fft.h"
+#endif

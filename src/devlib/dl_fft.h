@@ -18,7 +18,7 @@
  * A length with a large prime is a convolution with a chirp (Bluestein, 1970):
  * the transform of the chirp is made while compiling. */
 
-#define PLANE DL_GLOBAL REAL *
+#define PLANE DL_WORK REAL *
 
 /* How the lines lie in memory, in numbers of REAL: line (b * lines_i + i) *
  * lines_c + c. */
@@ -63,21 +63,43 @@ enum {
     (((n) + 2 * FFT_EDGE + FFT_GAP * FFT_GAPS + 15) & ~(int64_t)15)
 #endif
 
+/* Number i of a plane. */
+#define AT(p, i) ((p)[PAD(i)])
+
 typedef struct {
     PLANE re;
     PLANE im;
 } FN(planes);
 #define PLANES FN(planes)
 
-DL_INLINE NUM FN(pick)(PLANES a, int64_t at)
+/* A vector of a plane, from number `at` on. */
+DL_INLINE VEC FN(look)(const DL_WORK REAL *p, INDEX at)
 {
-    return (NUM){FN(get)(a.re + at), FN(get)(a.im + at)};
+#if SD_LANES == 1
+    return AT(p, at);
+#else
+    return FN(get)(p + at);
+#endif
 }
 
-DL_INLINE void FN(lay)(PLANES a, int64_t at, NUM v)
+DL_INLINE void FN(set)(PLANE p, INDEX at, VEC v)
 {
-    FN(put)(a.re + at, v.re);
-    FN(put)(a.im + at, v.im);
+#if SD_LANES == 1
+    AT(p, at) = v;
+#else
+    FN(put)(p + at, v);
+#endif
+}
+
+DL_INLINE NUM FN(pick)(PLANES a, INDEX at)
+{
+    return (NUM){FN(look)(a.re, at), FN(look)(a.im, at)};
+}
+
+DL_INLINE void FN(lay)(PLANES a, INDEX at, NUM v)
+{
+    FN(set)(a.re, at, v.re);
+    FN(set)(a.im, at, v.im);
 }
 
 DL_INLINE void FN(swap)(PLANES *a, PLANES *b)
@@ -107,8 +129,8 @@ DL_INLINE int64_t FN(rows)(const PLAN *f, bool half)
  * item elsewhere. */
 #if SD_LANES == 1
 #define EACH(p, q, m, s, ...) \
-    for (int64_t t_ = lid; t_ < (m) * (s); t_ += GROUP) { \
-        const int64_t p = t_ / (s), q = t_ % (s); \
+    for (INDEX t_ = (INDEX)lid; t_ < (m) * (s); t_ += (INDEX)GROUP) { \
+        const INDEX p = ROW(t_, s), q = t_ - p * (s); \
         __VA_ARGS__ \
     }
 #else
@@ -126,20 +148,20 @@ DL_INLINE int64_t FN(rows)(const PLAN *f, bool half)
  * are places of a cache that displace one another: between the inputs here,
  * and between groups of `each` of p of the results. */
 typedef struct {
-    int64_t m, s, gap, each;
+    INDEX m, s, gap, each;
 } FN(sizes);
 #define SIZES FN(sizes)
 
-DL_INLINE int64_t FN(row_of)(const SIZES *z, int64_t p, int64_t i)
+DL_INLINE INDEX FN(row_of)(const SIZES *z, INDEX p, INDEX i)
 {
     return z->s * (p + z->m * i) + z->gap * i;
 }
 
 /* Of r results of p, the first. */
-DL_INLINE int64_t FN(row_to)(const SIZES *z, int64_t r, int64_t p)
+DL_INLINE INDEX FN(row_to)(const SIZES *z, INDEX r, INDEX p)
 {
     return z->s * r * p +
-           (z->each ? (uint32_t)p / (uint32_t)z->each * FFT_GAP : 0);
+           (z->each ? (INDEX)((uint32_t)p / (uint32_t)z->each * FFT_GAP) : 0);
 }
 
 #define STAGE(R, dft) \
@@ -149,7 +171,7 @@ DL_INLINE int64_t FN(row_to)(const SIZES *z, int64_t r, int64_t p)
         (void)lid; \
         EACH(p, q, z.m, z.s, { \
             const DL_GLOBAL REAL *wp = w + 2 * (R - 1) * p; \
-            int64_t to = FN(row_to)(&z, R, p) + q; \
+            INDEX to = FN(row_to)(&z, R, p) + q; \
             NUM v[R]; \
 \
             _Pragma("clang loop unroll(full)") for (int i = 0; i < R; i++) \
@@ -160,8 +182,7 @@ DL_INLINE int64_t FN(row_to)(const SIZES *z, int64_t r, int64_t p)
             FN(lay)(y, to, v[0]); \
             _Pragma("clang loop unroll(full)") for (int k = 1; k < R; k++) \
             { \
-                v[k] = \
-                    FN(times)(v[k], (VEC)wp[2 * k - 2], (VEC)wp[2 * k - 1]); \
+                v[k] = FN(by_root)(v[k], wp + 2 * k - 2); \
                 FN(lay)(y, to + z.s * k, v[k]); \
             } \
         }) \
@@ -176,17 +197,17 @@ STAGE(16, FN(dft16))
 
 /* Calls fn with r as a constant where that is common, so that what it does is
  * written out. */
-#define BY_RADIX(r, fn, ...) \
+#define BY_RADIX(r, set, fn, ...) \
     switch (r) { \
-    case 3: fn(3, __VA_ARGS__); break; \
-    case 4: fn(4, __VA_ARGS__); break; \
-    case 5: fn(5, __VA_ARGS__); break; \
-    case 7: fn(7, __VA_ARGS__); break; \
-    case 9: fn(9, __VA_ARGS__); break; \
-    case 11: fn(11, __VA_ARGS__); break; \
-    case 13: fn(13, __VA_ARGS__); break; \
-    case 15: fn(15, __VA_ARGS__); break; \
-    default: fn(r, __VA_ARGS__); break; \
+    case 3: IF_HAS(set, 1u << 3, fn(3, __VA_ARGS__)); break; \
+    case 4: IF_HAS(set, 1u << 4, fn(4, __VA_ARGS__)); break; \
+    case 5: IF_HAS(set, 1u << 5, fn(5, __VA_ARGS__)); break; \
+    case 7: IF_HAS(set, 1u << 7, fn(7, __VA_ARGS__)); break; \
+    case 9: IF_HAS(set, 1u << 9, fn(9, __VA_ARGS__)); break; \
+    case 11: IF_HAS(set, 1u << 11, fn(11, __VA_ARGS__)); break; \
+    case 13: IF_HAS(set, 1u << 13, fn(13, __VA_ARGS__)); break; \
+    case 15: IF_HAS(set, 1u << 15, fn(15, __VA_ARGS__)); break; \
+    default: IF_HAS(set, OTHER_RADIX, fn(r, __VA_ARGS__)); break; \
     }
 
 /* The r roots come before the stage's own. */
@@ -196,7 +217,7 @@ DL_INLINE void FN(odd_stage)(int r, PLANES x, PLANES y, SIZES z,
     (void)lid;
     EACH(p, q, z.m, z.s, {
         const DL_GLOBAL REAL *wp = w + 2 * r + 2 * (r - 1) * p;
-        int64_t to = FN(row_to)(&z, r, p) + q;
+        INDEX to = FN(row_to)(&z, r, p) + q;
         NUM v[MOST_RADIX];
 
         for (int i = 0; i < r; i++)
@@ -204,16 +225,17 @@ DL_INLINE void FN(odd_stage)(int r, PLANES x, PLANES y, SIZES z,
         FN(dft_odd)(v, r, w);
         for (int k = 0; k < r; k++) {
             if (k)
-                v[k] = FN(times)(v[k], (VEC)wp[2 * k - 2], (VEC)wp[2 * k - 1]);
+                v[k] = FN(by_root)(v[k], wp + 2 * k - 2);
             FN(lay)(y, to + z.s * k, v[k]);
         }
     })
 }
 
-DL_PIECE void FN(stage_odd)(PLANES x, PLANES y, int r, SIZES z,
+DL_PIECE void FN(stage_odd)(PLANES x, PLANES y, int r, uint32_t set, SIZES z,
                             const DL_GLOBAL REAL *w, int64_t lid)
 {
-    BY_RADIX(r, FN(odd_stage), x, y, z, w, lid)
+    (void)set;
+    BY_RADIX(r, set, FN(odd_stage), x, y, z, w, lid)
 }
 
 /* The first stage of a real line, in the planes of real parts: of its
@@ -226,16 +248,16 @@ DL_INLINE void FN(real_stage)(int r, PLANES x, PLANES y, SIZES z,
     (void)lid;
     EACH(p, q, z.m, z.s, {
         const DL_GLOBAL REAL *wp = w + 2 * r + 2 * h * p;
-        int64_t to = FN(row_to)(&z, h + 1, p) + q;
+        INDEX to = FN(row_to)(&z, h + 1, p) + q;
         VEC u[MOST_RADIX];
         NUM v[MOST_RADIX / 2 + 1];
 
         for (int i = 0; i < r; i++)
-            u[i] = FN(get)(x.re + FN(row_of)(&z, p, i) + q);
+            u[i] = FN(look)(x.re, FN(row_of)(&z, p, i) + q);
         FN(dft_real)(u, v, r, w);
         for (int k = 0; k <= h; k++) {
             if (k)
-                v[k] = FN(times)(v[k], (VEC)wp[2 * k - 2], (VEC)wp[2 * k - 1]);
+                v[k] = FN(by_root)(v[k], wp + 2 * k - 2);
             FN(lay)(y, to + z.s * k, v[k]);
         }
     })
@@ -245,21 +267,21 @@ DL_INLINE void FN(real_stage)(int r, PLANES x, PLANES y, SIZES z,
 DL_PIECE void FN(stage_real)(PLANES x, PLANES y, int r, SIZES z,
                              const DL_GLOBAL REAL *w, int64_t lid)
 {
-    BY_RADIX(r, FN(real_stage), x, y, z, w, lid)
+    BY_RADIX(r, ALL_RADICES, FN(real_stage), x, y, z, w, lid)
 }
 
 /* The first s at most: what lies behind them has been written. */
-DL_INLINE void FN(put_some)(PLANE p, VEC v, int64_t s)
+DL_INLINE void FN(put_some)(PLANE p, INDEX at, VEC v, INDEX s)
 {
 #if SD_LANES > 1
     if (s < LANES) {
         for (int64_t i = 0; i < s; i++)
-            p[i] = v[i];
+            p[at + i] = v[i];
         return;
     }
 #endif
     (void)s;
-    FN(put)(p, v);
+    FN(set)(p, at, v);
 }
 
 /* The last stage of a line that becomes real, by the same table. */
@@ -281,7 +303,7 @@ DL_INLINE void FN(to_real_stage)(int r, PLANES x, PLANES y, SIZES z,
         }
         FN(dft_to_real)(v, u, r, w);
         for (int i = 0; i < r; i++)
-            FN(put_some)(y.re + FN(row_of)(&z, p, i) + q, u[i], z.s);
+            FN(put_some)(y.re, FN(row_of)(&z, p, i) + q, u[i], z.s);
     })
     SYNC();
 }
@@ -289,27 +311,23 @@ DL_INLINE void FN(to_real_stage)(int r, PLANES x, PLANES y, SIZES z,
 DL_PIECE void FN(stage_to_real)(PLANES x, PLANES y, int r, SIZES z,
                                 const DL_GLOBAL REAL *w, int64_t lid)
 {
-    BY_RADIX(r, FN(to_real_stage), x, y, z, w, lid)
+    BY_RADIX(r, ALL_RADICES, FN(to_real_stage), x, y, z, w, lid)
 }
 
 /* How many numbers of the table a stage takes. */
-DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, SIZES z,
+DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, uint32_t set, SIZES z,
                             const DL_GLOBAL REAL *w, int64_t lid)
 {
-    if (r == 16)
-        FN(stage16)(x, y, z, w, lid);
-    else if (r == 8)
-        FN(stage8)(x, y, z, w, lid);
-    else if (r == 5)
-        FN(stage5)(x, y, z, w, lid);
-    else if (r == 4)
-        FN(stage4)(x, y, z, w, lid);
-    else if (r == 3)
-        FN(stage3)(x, y, z, w, lid);
-    else if (r == 2)
-        FN(stage2)(x, y, z, w, lid);
-    else {
-        FN(stage_odd)(x, y, r, z, w, lid);
+    switch (r) {
+    case 16: IF_HAS(set, 1u << 16, FN(stage16)(x, y, z, w, lid)); break;
+    case 8: IF_HAS(set, 1u << 8, FN(stage8)(x, y, z, w, lid)); break;
+    case 5: IF_HAS(set, 1u << 5, FN(stage5)(x, y, z, w, lid)); break;
+    case 4: IF_HAS(set, 1u << 4, FN(stage4)(x, y, z, w, lid)); break;
+    case 3: IF_HAS(set, 1u << 3, FN(stage3)(x, y, z, w, lid)); break;
+    case 2: IF_HAS(set, 1u << 2, FN(stage2)(x, y, z, w, lid)); break;
+    default:
+        IF_HAS(set, ODD_RADICES,
+               FN(stage_odd)(x, y, r, set & ODD_RADICES, z, w, lid));
         return 2 * r + 2 * (r - 1) * z.m;
     }
     return 2 * (r - 1) * z.m;
@@ -318,28 +336,47 @@ DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, SIZES z,
 /* 0: there is none. */
 DL_INLINE int FN(radix)(const PLAN *f, int i)
 {
-    return i < 16 ? (int)(f->radix[i / 8] >> (i % 8 * 8) & 255) : 0;
+    /* no index: on GPUs f is no memory */
+    int64_t eight = i < 8 ? f->radix[0] : f->radix[1];
+
+    return i < 16 ? (int)(eight >> (i % 8 * 8) & 255) : 0;
+}
+
+/* A bit for each radix of f's stages. */
+DL_INLINE uint32_t FN(radices)(const PLAN *f)
+{
+    uint32_t set = 0;
+
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; i++) {
+        int r = FN(radix)(f, i);
+
+        set |= r <= 16 ? 1u << r : OTHER_RADIX;
+    }
+    return set;
 }
 
 /* Rows between gaps before stage i, which has m of them; 0: there are none. */
-DL_INLINE int64_t FN(gaps)(const PLAN *f, int i, int64_t m)
+DL_INLINE INDEX FN(gaps)(const PLAN *f, int i, INDEX m)
 {
     int r = FN(radix)(f, i);
 
-    return r && r <= FFT_GAPS ? m / r : 0;
+    return SD_LANES > 1 && r && r <= FFT_GAPS ? m / r : 0;
 }
 
 /* All stages over `m` rows of s numbers, by the table from w on; the result is
  * in a or b, which trade places so that it is a.  Returns the table's rest. */
 DL_INLINE const DL_GLOBAL REAL *FN(stages)(const PLAN *f,
-                                           const DL_GLOBAL REAL *w, int64_t m,
-                                           int64_t s, int64_t gap, PLANES *a,
+                                           const DL_GLOBAL REAL *w, INDEX m,
+                                           INDEX s, INDEX gap, PLANES *a,
                                            PLANES *b, int64_t lid)
 {
+    const uint32_t set = FN(radices)(f);
+
     for (int i = 0, r; (r = FN(radix)(f, i)) != 0; i++) {
         SIZES z = {m / r, s, gap, FN(gaps)(f, i + 1, m / r)};
 
-        w += FN(stage)(*a, *b, r, z, w, lid);
+        w += FN(stage)(*a, *b, r, set, z, w, lid);
         gap = z.each ? FFT_GAP : 0;
         m /= r;
         s *= r;
@@ -352,11 +389,11 @@ DL_INLINE const DL_GLOBAL REAL *FN(stages)(const PLAN *f,
 /* ---- across the columns of a long line ---- */
 
 /* Vectors of rows k .., one for each of R columns. */
-DL_INLINE void FN(columns)(const DL_GLOBAL REAL *x, int64_t k, int R, VEC *out)
+DL_INLINE void FN(columns)(const DL_WORK REAL *x, INDEX k, int R, VEC *out)
 {
 #if SD_LANES == 1
-    for (int j = 0; j < R; j++)
-        out[j] = x[k * R + j];
+    WRITTEN_OUT for (int j = 0; j < R; j++)
+        out[j] = AT(x, k * R + j);
 #else
     if (R % LANES == 0) {
         for (int j = 0; j < R; j += LANES) {
@@ -375,21 +412,22 @@ DL_INLINE void FN(columns)(const DL_GLOBAL REAL *x, int64_t k, int R, VEC *out)
 
 /* y[k + rows j] = the transform over j of w(n, k j) x[k, j], for all rows k.
  * Where R is odd its roots come first; those of column 0 are left out. */
-DL_INLINE void FN(cross)(PLANES x, PLANES y, int R, int64_t rows,
+DL_INLINE void FN(cross)(PLANES x, PLANES y, int R, INDEX rows,
                          const DL_GLOBAL REAL *w, int64_t lid)
 {
     const DL_GLOBAL REAL *root = w, *wr = w + (R % 2 ? 2 * R : 0) - rows;
     const DL_GLOBAL REAL *wi = wr + rows * (R - 1);
 
     (void)lid;
-    EACH(p, k, (int64_t)1, rows, {
+    EACH(p, k, (INDEX)1, rows, {
         VEC re[MOST_ACROSS], im[MOST_ACROSS];
         NUM v[MOST_ACROSS];
 
         (void)p;
         FN(columns)(x.re, k, R, re);
         FN(columns)(x.im, k, R, im);
-        for (int j = 0; j < R; j++) {
+        WRITTEN_OUT for (int j = 0; j < R; j++)
+        {
             v[j] = (NUM){re[j], im[j]};
             if (j)
                 v[j] = FN(times)(v[j], FN(get)(wr + rows * j + k),
@@ -401,18 +439,18 @@ DL_INLINE void FN(cross)(PLANES x, PLANES y, int R, int64_t rows,
             FN(dft8)(v);
         else
             FN(dft_odd)(v, R, root);
-        for (int j = 0; j < R; j++)
+        WRITTEN_OUT for (int j = 0; j < R; j++)
             FN(lay)(y, k + rows * j, v[j]);
     })
 }
 
-DL_PIECE void FN(across16)(PLANES x, PLANES y, int64_t rows,
+DL_PIECE void FN(across16)(PLANES x, PLANES y, INDEX rows,
                            const DL_GLOBAL REAL *w, int64_t lid)
 {
     FN(cross)(x, y, 16, rows, w, lid);
 }
 
-DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, int64_t rows,
+DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, INDEX rows,
                              const DL_GLOBAL REAL *w, int64_t lid)
 {
     FN(cross)(x, y, R, rows, w, lid);
@@ -422,7 +460,7 @@ DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, int64_t rows,
  * the gap between those. */
 typedef struct {
     const DL_GLOBAL REAL *w;
-    int64_t rows, s, gap;
+    INDEX rows, s, gap;
 } FN(course);
 #define COURSE FN(course)
 
@@ -448,9 +486,10 @@ DL_INLINE COURSE FN(real_course)(const PLAN *f, PLANES *a, PLANES *b, SIZES z,
 DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
 {
     const int r = (int)f->real;
-    const SIZES z = {r ? f->n / r : f->n, f->width, 0, 0};
-    const int64_t rows = f->across ? f->n / f->across : f->n;
-    COURSE c = {f->table, rows, f->across ? f->across : f->width, 0};
+    const INDEX n = (INDEX)f->n, width = (INDEX)f->width;
+    const INDEX across = (INDEX)f->across, rows = across ? n / across : n;
+    const SIZES z = {r ? n / r : n, width, 0, 0};
+    COURSE c = {f->table, rows, across ? across : width, 0};
 
     if (r)
         c = FN(real_course)(f, a, b, z, lid);
@@ -506,7 +545,7 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
         {out_b, out_i, out_c, out_step, out_im, back ? 0 : whole},
         {radix0, radix1}, real, length, turn, turn_c, extra,
         FN(part_of)(flags, count), table};
-    const int64_t size = FFT_PLANE((n + 1) * width);
+    const int64_t size = ROOM(FFT_PLANE((n + 1) * width));
     PLANE p = work + FFT_EDGE;
     PLANE space = p + 4 * size;
     PLANES a = {p, p + size}, b = {p + 2 * size, p + 3 * size};

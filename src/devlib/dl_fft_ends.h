@@ -5,8 +5,8 @@
  * the rows where there is one column. */
 #if SD_LANES == 1
 #define ROWS(k, at, count, width, ...) \
-    for (int64_t at = lid; at < (count) * (width); at += GROUP) { \
-        const int64_t k = at / (width); \
+    for (INDEX at = (INDEX)lid; at < (count) * (width); at += (INDEX)GROUP) { \
+        const INDEX k = ROW(at, width); \
         __VA_ARGS__ \
     }
 #else
@@ -58,10 +58,10 @@ DL_PIECE void FN(join)(PLANES a, PLANES b, int64_t n, int64_t width,
     })
     SYNC();
     for (int64_t i = lid; i < width; i += GROUP) {
-        b.re[i] = a.re[i] + a.im[i];
-        b.im[i] = 0;
-        b.re[n * width + i] = a.re[i] - a.im[i];
-        b.im[n * width + i] = 0;
+        AT(b.re, i) = AT(a.re, i) + AT(a.im, i);
+        AT(b.im, i) = 0;
+        AT(b.re, n * width + i) = AT(a.re, i) - AT(a.im, i);
+        AT(b.im, n * width + i) = 0;
     }
     SYNC();
 }
@@ -84,8 +84,8 @@ DL_PIECE void FN(part)(PLANES a, PLANES b, int64_t n, int64_t width,
     })
     SYNC();
     for (int64_t i = lid; i < width; i += GROUP) {
-        b.re[i] = a.re[i] + a.re[n * width + i];
-        b.im[i] = a.re[i] - a.re[n * width + i];
+        AT(b.re, i) = AT(a.re, i) + AT(a.re, n * width + i);
+        AT(b.im, i) = AT(a.re, i) - AT(a.re, n * width + i);
     }
     SYNC();
 }
@@ -96,11 +96,11 @@ DL_INLINE void FN(repeat)(PLANES a, int64_t n, int64_t width, int64_t lid)
     for (int64_t t = lid; t < (n - 1) / 2 * width; t += GROUP) {
         int64_t k = n / 2 + 1 + t / width, i = t % width;
 
-        a.re[k * width + i] = a.re[(n - k) * width + i];
-        a.im[k * width + i] = -a.im[(n - k) * width + i];
+        AT(a.re, k * width + i) = AT(a.re, (n - k) * width + i);
+        AT(a.im, k * width + i) = -AT(a.im, (n - k) * width + i);
     }
     for (int64_t i = lid; i < width; i += GROUP)
-        a.im[i] = 0;
+        AT(a.im, i) = 0;
     SYNC();
 }
 
@@ -128,9 +128,9 @@ DL_PIECE void FN(deal)(const PLAN *f, PLANES a, PLANES b, int64_t lid)
 
     (void)lid;
     for (int64_t i = lid; i < width; i += GROUP) {
-        a.im[i] = 0;
+        AT(a.im, i) = 0;
         if (f->n % 2 == 0)
-            a.im[f->n / 2 * width + i] = 0;
+            AT(a.im, f->n / 2 * width + i) = 0;
     }
     SYNC();
     ROWS(row, at, m * (h + 1), width, {
@@ -163,11 +163,11 @@ DL_INLINE REAL FN(part_of)(int64_t flags, int64_t count)
 /* The sum of each column, by 32 rows; of one column, of 16 strided parts,
  * which then follow each other.  A vector may write beside `sum.re`, so that
  * sum.im comes after it. */
-DL_INLINE void FN(sum_plane)(const DL_GLOBAL REAL *x, int64_t rows,
+DL_INLINE void FN(sum_plane)(const DL_WORK REAL *x, int64_t rows,
                              int64_t each, PLANE sum, int64_t lid)
 {
     (void)lid;
-    EACH(p, i, (int64_t)1, each, {
+    EACH(p, i, (INDEX)1, (INDEX)each, {
         VEC all = (VEC)(REAL)0;
 
         (void)p;
@@ -175,10 +175,10 @@ DL_INLINE void FN(sum_plane)(const DL_GLOBAL REAL *x, int64_t rows,
             VEC some = (VEC)(REAL)0;
 
             for (int64_t j = k; j < rows && j < k + 32; j++)
-                some += FN(get)(x + j * each + i);
+                some += FN(look)(x, (INDEX)(j * each) + i);
             all += some;
         }
-        FN(put)(sum + i, all);
+        FN(set)(sum, i, all);
     })
     SYNC();
 }
@@ -195,12 +195,12 @@ DL_INLINE void FN(sums)(PLANES a, int64_t rows, int64_t width, PLANES sum,
         return;
     if (lid == 0) {
         for (int64_t i = 1; i < each; i++) {
-            sum.re[0] += sum.re[i];
-            sum.im[0] += sum.im[i];
+            AT(sum.re, 0) += AT(sum.re, i);
+            AT(sum.im, 0) += AT(sum.im, i);
         }
         for (int64_t i = count * each; i < rows; i++) {
-            sum.re[0] += a.re[i];
-            sum.im[0] += a.im[i];
+            AT(sum.re, 0) += AT(a.re, i);
+            AT(sum.im, 0) += AT(a.im, i);
         }
     }
     SYNC();
@@ -228,7 +228,7 @@ DL_PIECE void FN(scale_rest)(PLANES a, PLANES b, int64_t count, int64_t width,
     ROWS(k, at, count, width, {
         NUM t = FN(of_row)(w, k, width), x = FN(pick)(a, at), m;
 
-        m = width == 1 ? (NUM){(VEC)mean.re[0], (VEC)mean.im[0]}
+        m = width == 1 ? (NUM){(VEC)AT(mean.re, 0), (VEC)AT(mean.im, 0)}
                        : FN(pick)(mean, at - k * width);
         FN(lay)(b, at, FN(times)(FN(sub)(x, m), t.re, t.im));
     })
@@ -249,25 +249,25 @@ DL_INLINE void FN(chirp)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
     const PLANES x = FN(flipped)(f, *a), m = FN(flipped)(f, mean);
 
     for (int64_t i = lid; one && i < width; i += GROUP) {
-        x.re[i] *= (REAL)0.5;
-        x.im[i] = 0;
+        AT(x.re, i) *= (REAL)0.5;
+        AT(x.im, i) = 0;
     }
     SYNC();
     FN(sums)(*a, rows, width, sum, lid);
     for (int64_t i = lid; i < width; i += GROUP) {
-        mean.re[i] = sum.re[i] / (REAL)f->length;
-        mean.im[i] = sum.im[i] / (REAL)f->length;
+        AT(mean.re, i) = AT(sum.re, i) / (REAL)f->length;
+        AT(mean.im, i) = AT(sum.im, i) / (REAL)f->length;
         if (one) {
-            x.re[i] += m.re[i];
-            m.re[i] += m.re[i];
-            m.im[i] = FN(flipped)(f, sum).im[i] = 0;
+            AT(x.re, i) += AT(m.re, i);
+            AT(m.re, i) += AT(m.re, i);
+            AT(m.im, i) = AT(FN(flipped)(f, sum).im, i) = 0;
         }
     }
     SYNC();
     FN(scale_rest)(*a, *b, rows, width, mean, f->table + f->extra, lid);
     FN(swap)(a, b);
     for (int64_t i = rows * width + lid; i < f->n * width; i += GROUP)
-        a->re[i] = a->im[i] = 0;
+        AT(a->re, i) = AT(a->im, i) = 0;
     SYNC();
 }
 
@@ -302,8 +302,8 @@ DL_INLINE void FN(unchirp)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
                    f->width, f->table + f->extra, lid);
     FN(swap)(a, b);
     for (int64_t i = lid; i < f->width; i += GROUP) {
-        a->re[i] += sum.re[i];
-        a->im[i] += sum.im[i];
+        AT(a->re, i) += AT(sum.re, i);
+        AT(a->im, i) += AT(sum.im, i);
     }
     SYNC();
 }
@@ -358,7 +358,7 @@ DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
         FN(half_roots)(f) + (f->flags & FFT_HALVES ? 2 * f->length : 0);
     const int64_t width = f->width, high = f->n / FN(TURNS) + 1;
     const int64_t rows = FN(TURNS) + high;
-    PLANES r = {space, space + rows * width};
+    PLANES r = {space, space + ROOM(rows * width)};
     int shift = 0;
 
     while (((int64_t)1 << shift << shift) < f->turn)
@@ -370,8 +370,8 @@ DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
 
         k = k < FN(TURNS) ? k : (k - FN(TURNS)) * FN(TURNS);
         FN(root)(w, k * c % f->turn, shift, &re, &im);
-        r.re[t] = re;
-        r.im[t] = im;
+        AT(r.re, t) = re;
+        AT(r.im, t) = im;
     }
     SYNC();
     (void)lid;

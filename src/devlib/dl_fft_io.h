@@ -43,13 +43,13 @@ DL_INLINE void FN(move_one)(const PLAN *f, const LIE *l, int64_t line,
     if (out) {
         if (other && (c == 0 || 2 * c == apart))
             return;
-        p[0] = a.re[at] * part;
+        p[0] = AT(a.re, at) * part;
         if (l->im)
-            p[l->im] = other ? -(a.im[at] * part) : a.im[at] * part;
+            p[l->im] = other ? -(AT(a.im, at) * part) : AT(a.im, at) * part;
         return;
     }
-    a.re[at] = p[0];
-    a.im[at] = l->im ? other ? -p[l->im] : p[l->im] : 0;
+    AT(a.re, at) = p[0];
+    AT(a.im, at) = l->im ? other ? -p[l->im] : p[l->im] : 0;
 }
 
 /* Of numbers that are their own conjugates, 0 and whole / 2, the imaginary
@@ -64,28 +64,46 @@ DL_INLINE void FN(make_real)(const PLAN *f, const LIE *l, int64_t item,
         int64_t c = (line < f->nline ? line : f->nline - 1) % f->lines_c;
 
         if (c == 0)
-            a.im[i] = 0;
+            AT(a.im, i) = 0;
         if (l->whole % 2 == 0 && c == mid % apart)
-            a.im[mid / apart * f->width + i] = 0;
+            AT(a.im, mid / apart * f->width + i) = 0;
     }
     SYNC();
 }
 
 #if SD_LANES == 1
-/* What there is no line for is a copy of the last. */
+/* From a line of a block to the next. */
+DL_INLINE int64_t FN(line_step)(const PLAN *f, const LIE *l)
+{
+    return f->lines_c > 1 ? l->c : f->lines_i > 1 ? l->i : l->b;
+}
+
+/* Work items side by side take what lies side by side: rows of a line, or
+ * lines.  What there is no line for is a copy of the last. */
 DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
                         DL_GLOBAL REAL *p, int64_t rows, PLANES a, int out,
                         int64_t lid)
 {
-    const int64_t width = f->width;
+    const INDEX width = (INDEX)f->width, high = (INDEX)rows;
+    const bool along = l->step < FN(line_step)(f, l);
 
-    for (int64_t t = lid; t < rows * width; t += GROUP) {
-        int64_t line = item * width + t % width;
+    for (INDEX t = (INDEX)lid; t < high * width; t += (INDEX)GROUP) {
+        const INDEX major = ROW(t, along ? high : width);
+        const INDEX minor = t - major * (along ? high : width);
+        const INDEX row = along ? minor : major, col = along ? major : minor;
+        const INDEX at = row * width + col;
+        int64_t line = item * width + col;
 
         if (out && line >= f->nline)
             continue;
         line = line < f->nline ? line : f->nline - 1;
-        FN(move_one)(f, l, line, t / width, rows, p, a, t, out);
+        if (l->im == 1 && !l->whole && out)
+            FN(put_pairs)(p + FN(start)(f, l, line) + row * l->step,
+                          (NUM){AT(a.re, at) * f->part, AT(a.im, at) * f->part});
+        else if (l->im == 1 && !l->whole)
+            FN(lay)(a, at, FN(get_pairs)(p + FN(start)(f, l, line) + row * l->step));
+        else
+            FN(move_one)(f, l, line, row, rows, p, a, at, out);
     }
     SYNC();
 }

@@ -28,11 +28,18 @@ DL_INLINE void FN(put)(DL_GLOBAL REAL *p, VEC v)
     __builtin_memcpy(p, &v, sizeof v);
 }
 
-/* LANES numbers that lie one behind the other, to and from memory. */
+#if SD_LANES == 1
+typedef REAL FN(pair) __attribute__((ext_vector_type(2)));
+#endif
+
+/* LANES numbers that lie one behind the other, to and from memory; on GPUs
+ * numbers are aligned as a pair. */
 DL_INLINE NUM FN(get_pairs)(const DL_GLOBAL REAL *p)
 {
 #if SD_LANES == 1
-    return (NUM){p[0], p[1]};
+    const FN(pair) v = *(const DL_GLOBAL FN(pair) *)p;
+
+    return (NUM){v.x, v.y};
 #else
     VEC x = FN(get)(p), y = FN(get)(p + LANES);
 
@@ -43,8 +50,7 @@ DL_INLINE NUM FN(get_pairs)(const DL_GLOBAL REAL *p)
 DL_INLINE void FN(put_pairs)(DL_GLOBAL REAL *p, NUM v)
 {
 #if SD_LANES == 1
-    p[0] = v.re;
-    p[1] = v.im;
+    *(DL_GLOBAL FN(pair) *)p = (FN(pair)){v.re, v.im};
 #else
     FN(put)(p, SHUFFLE(v.re, v.im, ZIP_LO_));
     FN(put)(p + LANES, SHUFFLE(v.re, v.im, ZIP_HI_));
@@ -100,6 +106,18 @@ DL_INLINE NUM FN(add_i)(NUM x, NUM y)
 DL_INLINE NUM FN(times)(NUM x, VEC re, VEC im)
 {
     return (NUM){FMA(-im, x.im, re * x.re), FMA(im, x.re, re * x.im)};
+}
+
+/* By one number for all lanes. */
+DL_INLINE NUM FN(by_root)(NUM x, const DL_GLOBAL REAL *w)
+{
+#if SD_LANES == 1
+    const NUM t = FN(get_pairs)(w);
+
+    return FN(times)(x, t.re, t.im);
+#else
+    return FN(times)(x, (VEC)w[0], (VEC)w[1]);
+#endif
 }
 
 /* ---- small transforms, in place ---- */

@@ -426,6 +426,7 @@ typedef struct {
     int nint;         /* integers that fn gets after its pointers: at[] */
     int64_t at[HLO_CALL_INTS];
     size_t work;      /* bytes of work space that a call gets; 0: none */
+    bool in_local;    /* it is a group's own memory */
     double flops;     /* of all items */
     const char *lanes; /* a function that takes up to HLO_CALL_LANES items side
                           by side, and their number behind the work space; or
@@ -443,9 +444,10 @@ typedef struct {
 } hlo_call;
 /* False if in is no such call, or has types or sizes that no function takes. */
 bool hlo_device_call(const hlo_inst *in, hlo_call *out);
-/* Of a Fourier transform: more items, of fewer lines each, where there are fewer
- * than `items` of them. */
-void hlo_call_share_out(hlo_call *c, int64_t items);
+/* Of a Fourier transform: fewer lines an item, that there be `items` of them if
+ * there can, and that an item works in `room` bytes of a group's own memory, or
+ * in `most` at least; else it works elsewhere. */
+void hlo_call_share_out(hlo_call *c, int64_t items, size_t room, size_t most);
 #define HLO_CALL_FFT "sundog.fft"
 bool hlo_call_fft(const hlo_inst *in, hlo_call *out); /* hlo_fft.c */
 

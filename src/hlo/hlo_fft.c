@@ -27,6 +27,7 @@ enum {
     LEAST_ROWS = 16,  /* of a long line that is done as columns */
     EDGE = 16,
     GAPS = 256, /* beside a plane and in it: see dl_fft.h */
+    BANKS = 32,
     TURNS = 64,
     BLOCK = 65536, /* numbers of a block: its planes in f32 fill 1 MB of L2 */
     TABLE_EDGE = 64
@@ -311,13 +312,23 @@ static int64_t flags_of(const hlo_fft_lines *f, const hlo_fft_plan *p)
            (f->type == HLO_FFT_RFFT ? HALF_OUT : 0) | (to_real ? HALF_IN : 0);
 }
 
-static size_t work_of(const hlo_fft_lines *f, const hlo_fft_plan *p)
+/* Places of n numbers in a group's own memory, as PAD in dl_fft.c has them. */
+static int64_t padded(int64_t n)
+{
+    return n + n / BANKS;
+}
+
+static size_t work_of(const hlo_fft_lines *f, const hlo_fft_plan *p, bool local)
 {
     int64_t plane = ((p->n + 1) * p->width + 2 * EDGE + GAPS + 15) & ~15;
     int64_t more = 4 * MOST_WIDTH;
 
     if (f->turn)
         more += 2 * (TURNS + p->n / TURNS + 1) * p->width + EDGE;
+    if (local) {
+        plane = padded(plane);
+        more = padded(more);
+    }
     return (size_t)(4 * plane + more + 2 * EDGE) * sd_dtype_bytes(f->part);
 }
 
@@ -376,20 +387,46 @@ static void lies_of(const hlo_fft_lines *f, const hlo_fft_plan *p,
     side[3] = 2 * (f->whole / f->n);
 }
 
+/* How few lines an item may have.  A chirp adds the numbers of one line in
+ * another order than those of several, on every device. */
+static int64_t least_width(const hlo_fft_plan *p)
+{
+    return SD_MIN(p->real || p->chirp ? 2 : 1, p->width);
+}
+
 /* Fewer lines side by side, so that there are `items`: not so few that what a
  * group reads at once of lines across memory is less than a sector. */
 static void share_out(const hlo_fft_lines *f, hlo_fft_plan *p, int64_t nline,
                       int64_t items)
 {
-    int64_t least = f->inner > 1 ? LEAST_ABREAST : p->real ? 2 : 1;
+    int64_t least = f->inner > 1 ? LEAST_ABREAST : 1;
 
+    least = SD_MAX(least, least_width(p));
     while (p->width > least && (nline + p->width - 1) / p->width < items)
         p->width = SD_MAX(p->width / 2, least);
 }
 
-/* In the order of dl_fft. */
-static bool make_call(const hlo_inst *in, int64_t items, hlo_call *out)
+/* So few that they fit a group's own memory; else it is left as it is. */
+static bool take_local(const hlo_fft_lines *f, hlo_fft_plan *p, size_t room,
+                       size_t most)
 {
+    hlo_fft_plan q = *p;
+    int64_t least = least_width(p);
+
+    while (q.width > least && work_of(f, &q, true) > room)
+        q.width = SD_MAX(q.width / 2, least);
+    if (work_of(f, &q, true) > most)
+        return false;
+    *p = q;
+    return true;
+}
+
+/* In the order of dl_fft. */
+static bool make_call(const hlo_inst *in, int64_t items, size_t room,
+                      size_t most, hlo_call *out)
+{
+    static const char *const fn[2][2] = {
+        {"dl_fft_f32", "dl_fft_f64"}, {"dl_fft_local_f32", "dl_fft_local_f64"}};
     hlo_fft_lines f;
     hlo_fft_plan p;
     int64_t nline, radix[2] = {0, 0}, at[2][5];
@@ -399,10 +436,11 @@ static bool make_call(const hlo_inst *in, int64_t items, hlo_call *out)
         return false;
     nline = f.outer * f.moved * f.inner;
     share_out(&f, &p, nline, items);
+    out->in_local = take_local(&f, &p, room, most);
     for (int i = 0; i < p.nradix; i++)
         radix[i / 8] |= (int64_t)((uint64_t)p.radix[i] << (i % 8 * 8));
     lies_of(&f, &p, at[0], at[1]);
-    out->fn = f.part == SD_F64 ? "dl_fft_f64" : "dl_fft_f32";
+    out->fn = fn[out->in_local][f.part == SD_F64];
     out->items = (nline + p.width - 1) / p.width;
     out->whole = true;
     out->in_place = f.moved == 1 && !f.whole && !is_real(&f);
@@ -425,17 +463,17 @@ static bool make_call(const hlo_inst *in, int64_t items, hlo_call *out)
     out->at[k++] = p.extra;
     out->at[k++] = f.whole;
     out->nint = k;
-    out->work = work_of(&f, &p);
+    out->work = work_of(&f, &p, out->in_local);
     out->flops = flops_of(&f, &p);
     return true;
 }
 
 bool hlo_call_fft(const hlo_inst *in, hlo_call *out)
 {
-    return make_call(in, 1, out);
+    return make_call(in, 1, 0, 0, out);
 }
 
-void hlo_call_share_out(hlo_call *c, int64_t items)
+void hlo_call_share_out(hlo_call *c, int64_t items, size_t room, size_t most)
 {
-    make_call(c->in, items, c);
+    make_call(c->in, items, room, most, c);
 }

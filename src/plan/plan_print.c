@@ -452,7 +452,7 @@ static void print_call(sd_buf *b, const hlo_call *c)
                c->whole ? " whole" : "", c->grouped ? " by groups" : "",
                c->items);
     sd_buf_ints(b, c->at, c->nint, ", ");
-    sd_buf_fmt(b, ") work %zu\n", c->work);
+    sd_buf_fmt(b, ") work %zu%s\n", c->work, c->in_local ? " local" : "");
 }
 
 static void print_kernel(sd_buf *b, const plan_kernel *k)

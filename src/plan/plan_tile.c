@@ -204,7 +204,9 @@ enum {
     LEAST_WIDE = 256,
     GROUPS_A_UNIT = 32,
     PLACES_AN_ITEM = 32,
-    MOST_ITEMS_CUDA = 1024
+    MOST_ITEMS_CUDA = 1024,
+    SHARING = 6, /* groups with planes in a unit's local memory */
+    BYTES_AN_ITEM = 256 /* of these planes */
 };
 static bool wants_group(const hlo_call *c, const device_desc *dev)
 {
@@ -226,6 +228,25 @@ static void take_group(plan_kernel *k, const device_desc *dev)
     k->items = k->group;
 }
 
+/* Fourier transforms of lines, a block of them an item.  Where several lines
+ * are a block, six groups share a unit's memory. */
+static void tile_lines(plan_kernel *k, const device_desc *dev)
+{
+    hlo_call *c = k->call;
+    size_t most = SD_MAX(dev->local_bytes, dev->local_most);
+    int64_t few = dev->access ? FEW_ITEMS * (int64_t)dev->units : 1;
+
+    hlo_call_share_out(c, few, most / SHARING, most);
+    if (!c->in_local) {
+        if (c->items < few)
+            k->group = k->items = dev->crowd;
+        return;
+    }
+    while (k->group < dev->crowd && (size_t)k->group * BYTES_AN_ITEM < c->work)
+        k->group *= 2;
+    k->items = k->group;
+}
+
 /* An item of a call, such as a matrix to factor, is the work of a whole group
  * or of one work item on a GPU.  On the host HLO_CALL_LANES items go side by
  * side through vectors where the call has a function for that.  Groups that are
@@ -240,17 +261,14 @@ static void tile_call(plan_kernel *k, const device_desc *dev)
         c->work = c->lanes_work;
         c->each = HLO_CALL_LANES;
     }
-    if (dev->access && c->whole) {
-        hlo_call_share_out(c, FEW_ITEMS * dev->units);
-        if (c->items < FEW_ITEMS * dev->units)
-            k->group = k->items = dev->crowd;
-    }
+    if (!host && c->whole)
+        tile_lines(k, dev);
     if (!host && wants_group(c, dev))
         take_group(k, dev);
     k->tiles = host || c->whole || c->grouped
                    ? (c->items + c->each - 1) / c->each
                    : (c->items + dev->group - 1) / dev->group;
-    if (host)
+    if (host || c->in_local)
         plan_add_work(k, c->work);
     else if (c->work)
         plan_add_work_slot(k, c->items * (int64_t)c->work);

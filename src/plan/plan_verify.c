@@ -432,9 +432,10 @@ static sd_status check_areas(const plan_kernel *k, const device_desc *dev)
     if (!st)
         st = check_lives(k);
     if (!st && dev->kind != DEVICE_HOST &&
-        k->local_bytes > (k->blocks || k->attend || k->places || k->sort
-                              ? SD_MAX(dev->local_bytes, dev->local_most)
-                              : dev->local_bytes))
+        k->local_bytes >
+            (k->blocks || k->attend || k->places || k->sort || k->call
+                 ? SD_MAX(dev->local_bytes, dev->local_most)
+                 : dev->local_bytes))
         st = plan_bad(k, NULL, "more local memory than a group has");
     return st;
 }

@@ -27,12 +27,13 @@ static LLVMValueRef part(emit *e, LLVMValueRef p, LLVMValueRef item,
                        LLVMBuildMul(e->b, item, emit_i64(e, bytes), ""));
 }
 
-/* The work space of an item: the thread's own, or a part of the last slot. */
+/* The work space of an item: the thread's or the group's own, or a part of the
+ * last slot. */
 static LLVMValueRef work_of(caller *c, LLVMValueRef item)
 {
     emit *e = c->e;
 
-    if (!e->gpu)
+    if (!e->gpu || c->c->in_local)
         return e->local;
     return part(e, e->slot[e->k->nslot - 1], item, (int64_t)c->c->work);
 }
@@ -41,7 +42,7 @@ static void call_item(caller *c, LLVMValueRef item, LLVMValueRef lid)
 {
     emit *e = c->e;
     const plan_kernel *k = e->k;
-    int nslot = k->nslot - (e->gpu && c->c->work);
+    int nslot = k->nslot - (e->gpu && c->c->work && !c->c->in_local);
     LLVMValueRef fn;
     LLVMTypeRef t;
 

@@ -238,8 +238,7 @@ static plan_node *place_of(plan_lowering *lw, const hlo_inst *in, sd_dtype type,
     }
     place = plan_node_index(
         lw, type,
-        plan_px_div(lw->px, plan_px_linear(lw->px, s->rank, s->dim, at),
-                    unit));
+        plan_px_div(lw->px, plan_px_linear(lw->px, s->rank, s->dim, at), unit));
     if ((inside = plan_node_holds(lw, g, ng)))
         place = plan_node_elt(
             lw, HLO_SELECT, type, NULL, 3,

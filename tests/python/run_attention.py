@@ -71,7 +71,10 @@ def check(name, f, *args, tol, most=None):
     """most: elements that every array of the compiled program has at most;
     the programs that name TURN have more than that where they are not cut."""
     there = [jax.tree.map(lambda a: jax.device_put(a, XPU), x) for x in args]
-    c = jax.jit(f).lower(*there).compile()
+    whole = any(x.dtype == np.float32 for x in jax.tree.leaves(there))
+    # f32 by default is tf32 on cuda
+    with jax.default_matmul_precision("highest" if whole else None):
+        c = jax.jit(f).lower(*there).compile()
     got = c(*there)
     with jax.default_device(CPU):
         want = jax.jit(f)(*args)

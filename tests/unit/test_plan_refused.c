@@ -66,6 +66,12 @@ static void impossible_fusions_are_refused(void **state)
         "x = f32[2] parameter(0) "
         "ROOT y = f32[2] fusion(x), kind=kLoop, calls=f",
         SD_INTERNAL, "r: no call of attention");
+    fusion_is_refused(
+        "f { x = f32[2] parameter(0) ROOT r = f32[2] "
+        "custom-call(x), custom_call_target=\"sundog.window-gradient\" }\n",
+        "x = f32[2] parameter(0) "
+        "ROOT y = f32[2] fusion(x), kind=kLoop, calls=f",
+        SD_INTERNAL, "r: no call of a window's gradient");
     fusion_is_refused("f { x = f32[2] parameter(0) c = f32[2] constant({1, 2}) "
                       "ROOT y = f32[2] add(x, c) }\n",
                       "x = f32[2] parameter(0) "

@@ -85,23 +85,26 @@ hlo_inst *spmd_turn(hlo_at p, hlo_inst *x, const hlo_grid *g,
     return made(p, HLO_COLLECTIVE_PERMUTE, x->shape, x, c);
 }
 
-hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s)
+static hlo_inst *gathered(hlo_at p, hlo_inst *x, const hlo_grid *g, int d,
+                          const hlo_atoms *along)
 {
     hlo_module *m = p.c->module;
+    hlo_collective *c;
 
-    for (int i = 0; i < s->rank && sd_shape_is_array(x->shape); i++) {
-        const hlo_atoms *a = &s->dim[i].cut;
-        hlo_collective *c;
+    if (!along->n)
+        return x;
+    c = among(m, g, along);
+    c->dim = d;
+    return made(p, HLO_ALL_GATHER,
+                sd_shape_with_dim(m->arena, x->shape, d,
+                                  x->shape->dim[d] * c->group_size),
+                x, c);
+}
 
-        if (!a->n)
-            continue;
-        c = among(m, s->grid, a);
-        c->dim = i;
-        x = made(p, HLO_ALL_GATHER,
-                 sd_shape_with_dim(m->arena, x->shape, i,
-                                   x->shape->dim[i] * c->group_size),
-                 x, c);
-    }
+hlo_inst *spmd_join(hlo_at p, hlo_inst *x, const hlo_sharding *s)
+{
+    for (int i = 0; i < s->rank && sd_shape_is_array(x->shape); i++)
+        x = gathered(p, x, s->grid, i, &s->dim[i].cut);
     return x;
 }
 
@@ -274,51 +277,144 @@ static hlo_atoms handed_on(const hlo_atoms *x, const hlo_atoms *y)
     return (hlo_atoms){0};
 }
 
-/* Atoms of dimension d that another dimension takes on. */
-static hlo_atoms given_away(const hlo_sharding *s, const hlo_sharding *to,
-                            int d)
+/* What is left of a move: of each dimension the atoms that it is gathered by,
+ * those that it is sliced by then, and those along which parts are put among
+ * zeros instead. */
+typedef struct {
+    int rank;
+    hlo_atoms gather[SD_MAX_RANK], slice[SD_MAX_RANK], spread[SD_MAX_RANK];
+    bool spreads;
+} rest;
+
+static rest left_of(const hlo_sharding *s, const hlo_sharding *to)
 {
-    hlo_atoms rest =
-        from(&s->dim[d].cut, common(&s->dim[d].cut, &to->dim[d].cut));
+    rest t = {.rank = s->rank};
+    uint32_t sums = to && to->partial == HLO_SUM_OF ? to->unreduced : 0;
 
-    for (int i = 0; i < s->rank && rest.n; i++) {
-        const hlo_atoms *a = &s->dim[i].cut, *b = &to->dim[i].cut;
-        int n = common(a, b);
-        hlo_atoms more = from(b, n), along = handed_on(&rest, &more);
+    for (int d = 0; d < s->rank; d++) {
+        hlo_atoms own = s->dim[d].cut;
 
-        if (i != d && n == a->n && along.n)
-            return along;
+        if (to && to->grid == s->grid) {
+            const hlo_atoms *b = &to->dim[d].cut;
+            int n = common(&own, b);
+
+            t.slice[d] = from(b, n + nshared(s, to, d));
+            own = from(&own, n);
+        }
+        if (hlo_atoms_mask(&own) & ~sums)
+            t.gather[d] = own;
+        else
+            t.spread[d] = own;
+        t.spreads |= t.spread[d].n > 0;
     }
-    return (hlo_atoms){0};
+    return t;
+}
+
+/* One turn of a move: what cuts dimension `from` last cuts `to` instead.
+ * from == to: it is gathered, as another one's cut waits for that; NOWHERE: it
+ * is sliced along what cuts no other. */
+enum { NOWHERE = -1 };
+
+typedef struct {
+    int from, to;
+    hlo_atoms along;
+} turn;
+
+/* A slice before what else is to be done, which is of less then. */
+static bool slices(rest *t, turn *out)
+{
+    uint32_t used = 0;
+
+    for (int i = 0; i < t->rank; i++)
+        used |= hlo_atoms_mask(&t->gather[i]);
+    for (int j = 0; j < t->rank; j++) {
+        hlo_atoms *a = &t->slice[j];
+        int n = 0;
+
+        while (n < a->n && !(used >> a->at[n] & 1))
+            n++;
+        if (!n || t->gather[j].n)
+            continue;
+        *out = (turn){NOWHERE, j, up_to(a, n)};
+        *a = from(a, n);
+        return true;
+    }
+    return false;
+}
+
+static bool next_turn(const hlo_grid *g, rest *t, turn *out)
+{
+    int64_t least = INT64_MAX;
+
+    if (t->rank == SD_MAX_RANK || t->spreads)
+        return false;
+    if (slices(t, out))
+        return true;
+    for (int i = 0; i < t->rank; i++)
+        for (int j = 0; j < t->rank; j++) {
+            hlo_atoms along = handed_on(&t->gather[i], &t->slice[j]);
+            int64_t n = hlo_atoms_size(g, &t->gather[j]);
+
+            if (i == j || !along.n || n >= least)
+                continue;
+            least = n;
+            *out = (turn){i, j, along};
+        }
+    if (least == INT64_MAX)
+        return false;
+    if (t->gather[out->to].n) {
+        *out = (turn){out->to, out->to, t->gather[out->to]};
+        t->gather[out->to].n = 0;
+        return true;
+    }
+    t->gather[out->from].n = (uint8_t)(t->gather[out->from].n - out->along.n);
+    t->slice[out->to] = from(&t->slice[out->to], out->along.n);
+    return true;
+}
+
+/* Is everybody's part by `to` what one participant has by s? */
+static bool is_permuted(const hlo_sharding *s, const hlo_sharding *to)
+{
+    bool same = true;
+
+    if (!to || to->grid != s->grid || to->unreduced || spmd_scatters(s, to))
+        return false;
+    for (int d = 0; d < s->rank; d++) {
+        const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
+
+        same &= common(a, b) == a->n;
+        if (hlo_atoms_size(s->grid, a) != hlo_atoms_size(s->grid, b))
+            return false;
+    }
+    return !same;
 }
 
 double spmd_move_bytes(const sd_shape *whole, const hlo_sharding *s,
                        const hlo_sharding *to)
 {
-    double bytes = (double)sd_shape_bytes(whole), sum = 2 * bytes;
-    int64_t kept = 1, had = 1;
-    int turns = 0;
+    double part, bytes = 0;
+    int64_t had = 1, more = 1;
+    rest t;
 
     if (!s || !sd_shape_is_array(whole))
         return 0;
-    for (int d = 0; d < s->rank; d++) {
-        hlo_atoms a = s->dim[d].cut, b = a, other = {0};
+    for (int d = 0; d < s->rank; d++)
+        had *= hlo_atoms_size(s->grid, &s->dim[d].cut);
+    part = (double)sd_shape_bytes(whole) / (double)had;
+    if (s->unreduced & ~(to ? to->unreduced : 0))
+        bytes += to && spmd_scatters(s, to) ? part : 2 * part;
+    if (is_permuted(s, to))
+        return bytes + part;
+    t = left_of(s, to);
+    for (turn now; next_turn(s->grid, &t, &now);) {
+        double n = (double)hlo_atoms_size(s->grid, &now.along);
 
-        b.n = 0;
-        if (to && to->grid == s->grid) {
-            b = up_to(&a, common(&a, &to->dim[d].cut));
-            other = given_away(s, to, d);
-        }
-        had *= hlo_atoms_size(s->grid, &a);
-        kept *= hlo_atoms_size(s->grid, &b) * hlo_atoms_size(s->grid, &other);
-        turns += other.n > 0;
+        part *= now.from == NOWHERE ? 1 / n : now.from == now.to ? n : 1;
+        bytes += now.from == NOWHERE ? 0 : part;
     }
-    if (to && spmd_scatters(s, to))
-        sum = bytes;
-    if (!(s->unreduced & ~(to ? to->unreduced : 0)))
-        sum = 0;
-    return (sum + turns * bytes) / (double)had +
-           (kept < had ? bytes / (double)kept : 0);
+    for (int d = 0; d < s->rank; d++)
+        more *= hlo_atoms_size(s->grid, &t.gather[d]);
+    return more > 1 ? bytes + part * (double)more : bytes;
 }
 
 /* Dimension d of x by atoms a, in runs of those along which x is summed, too,
@@ -361,69 +457,91 @@ static hlo_inst *exchange(hlo_at p, hlo_inst *x, const hlo_grid *g,
     return hlo_make_join(p, hlo_make_moved(p, x, 0, from), from);
 }
 
-/* What leaves one dimension for another is exchanged, of both lists. */
-static hlo_inst *exchange_all(hlo_at p, hlo_inst *x,
-                              const hlo_sharding **gather,
-                              const hlo_sharding **slice)
+/* Each sends its part to the one who is to have it.  Among all atoms that cut
+ * an array a group's k-th member has the k-th part. */
+static hlo_inst *permuted(hlo_at p, hlo_inst *x, const hlo_sharding *s,
+                          const hlo_sharding *to)
+{
+    hlo_module *m = p.c->module;
+    hlo_atoms a = {0}, b = {0};
+    hlo_collective *c, *goes;
+    int64_t n, *pair;
+
+    for (int d = 0; d < s->rank; d++) {
+        for (int i = 0; i < s->dim[d].cut.n; i++)
+            a.at[a.n++] = s->dim[d].cut.at[i];
+        for (int i = 0; i < to->dim[d].cut.n; i++)
+            b.at[b.n++] = to->dim[d].cut.at[i];
+    }
+    c = among(m, s->grid, &a);
+    goes = among(m, s->grid, &b);
+    n = c->ngroup * c->group_size;
+    pair = sd_arena_array(m->arena, int64_t, 2 * n);
+    for (int64_t i = 0; i < n; i++) {
+        pair[2 * i] = c->groups[i];
+        pair[2 * i + 1] = goes->groups[i];
+    }
+    c->groups = pair;
+    c->ngroup = n;
+    c->group_size = 2;
+    return made(p, HLO_COLLECTIVE_PERMUTE, x->shape, x, c);
+}
+
+static const hlo_sharding *cut_by(hlo_module *m, const hlo_sharding *like,
+                                  const hlo_atoms *cut)
+{
+    const hlo_sharding *s = hlo_sharding_blank(m, like, like->rank);
+
+    for (int d = 0; d < like->rank; d++)
+        s = hlo_sharding_with(m, s, d, cut[d]);
+    return s;
+}
+
+static hlo_inst *take_turn(hlo_at p, hlo_inst *x, const hlo_sharding *to,
+                           const turn *now)
 {
     hlo_module *m = p.c->module;
 
-    for (int i = 0; i < x->shape->rank; i++)
-        for (int j = 0; j < x->shape->rank; j++) {
-            const hlo_atoms *a = &(*gather)->dim[i].cut;
-            const hlo_atoms *b = &(*slice)->dim[j].cut;
-            hlo_atoms along = handed_on(a, b);
-
-            if (i == j || !along.n || (*gather)->dim[j].cut.n ||
-                x->shape->rank == SD_MAX_RANK)
-                continue;
-            x = exchange(p, x, (*gather)->grid, &along, i, j);
-            *gather =
-                hlo_sharding_with(m, *gather, i, up_to(a, a->n - along.n));
-            *slice = hlo_sharding_with(m, *slice, j, from(b, along.n));
-        }
-    return x;
+    if (now->from == NOWHERE)
+        return spmd_cut(p, x,
+                        hlo_sharding_with(m,
+                                          hlo_sharding_blank(m, to, to->rank),
+                                          now->to, now->along));
+    if (now->from == now->to)
+        return gathered(p, x, to->grid, now->to, &now->along);
+    return exchange(p, x, to->grid, &now->along, now->from, now->to);
 }
 
-/* What both begin with stays, in each dimension; what leaves one dimension for
- * another is exchanged, the rest of the one is gathered and the rest of the
- * other sliced.  What is to be summed in both is
- * left as it is, and parts that are to be summed are put among zeros. */
+/* What both begin with stays, in each dimension; where everybody's part is what
+ * another has, that is sent.  Else what leaves one dimension for another is
+ * exchanged, the rest of the one is gathered and the rest of the other sliced,
+ * before what it need not wait for.  What is to be summed in both is left as it
+ * is, and parts that are to be summed are put among zeros. */
 hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to)
 {
     hlo_module *m = p.c->module;
-    const hlo_sharding *gather = hlo_sharding_blank(m, s, s->rank);
-    const hlo_sharding *slice = hlo_sharding_blank(m, to, to->rank);
-    const hlo_sharding *spread = gather;
-    uint32_t sums = to->partial == HLO_SUM_OF ? to->unreduced : 0, done;
-    uint32_t shared = 0;
+    rest t = left_of(s, to);
+    const hlo_sharding *spread = cut_by(m, s, t.spread);
+    uint32_t done = s->unreduced | hlo_sharding_used(spread), shared = 0;
 
     for (int d = 0; d < s->rank; d++) {
-        const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
-        int n = common(a, b);
-        hlo_atoms rest = from(a, n), more = from(b, n);
+        hlo_atoms more =
+            from(&to->dim[d].cut, common(&s->dim[d].cut, &to->dim[d].cut));
+        hlo_atoms now = up_to(&more, nshared(s, to, d));
 
-        if (hlo_atoms_mask(&rest) & ~sums)
-            gather = hlo_sharding_with(m, gather, d, rest);
-        else
-            spread = hlo_sharding_with(m, spread, d, rest);
-        if (nshared(s, to, d)) {
-            hlo_atoms now = up_to(&more, nshared(s, to, d));
-
+        if (now.n)
             x = cut_sums(p, x, s, d, &now, s->unreduced & ~to->unreduced);
-            shared |= hlo_atoms_mask(&now);
-            more = from(&more, now.n);
-        }
-        slice = hlo_sharding_with(m, slice, d, more);
+        shared |= hlo_atoms_mask(&now);
     }
-    done = s->unreduced | hlo_sharding_used(spread);
     x = spmd_total(p, x, s, ~(to->unreduced | shared));
-    if (!hlo_sharding_used(spread))
-        x = exchange_all(p, x, &gather, &slice);
-    x = spmd_join(p, x, gather);
+    if (is_permuted(s, to))
+        return permuted(p, x, s, to);
+    for (turn now; next_turn(s->grid, &t, &now);)
+        x = take_turn(p, x, to, &now);
+    x = spmd_join(p, x, cut_by(m, s, t.gather));
     x = among_zeros(p, x, spread);
-    x = spmd_cut(p, x, slice);
+    x = spmd_cut(p, x, cut_by(m, to, t.slice));
     return spmd_share(p, x, to, ~done);
 }
 

@@ -405,6 +405,19 @@ def manual_fsdp():
                             arg(grid, P("x"), 64, 16))
 
 
+@step
+def moved_parts():
+    """One array from each of these to the other, [64, 16, 8] over 4 x 2."""
+    pairs = [(P("x", "y"), P(None, "x")), (P("x", None, "y"), P(None, "y", "x")),
+             (P(("x", "y")), P(("y", "x"))), (P("y"), P(None, "x")),
+             (P("x"), P(None, ("y", "x")))]
+
+    def f(*a):
+        return [x * 2 for x in a]
+    return jax.jit(f, out_shardings=[NamedSharding(grid, to) for _, to in pairs]
+                   ).lower(*[arg(grid, s, 64, 16, 8) for s, _ in pairs])
+
+
 def main(out):
     for name, lower in STEPS.items():
         with open(os.path.join(out, name + ".mlir"), "w") as f:

@@ -241,6 +241,18 @@ def test_fully_sharded_by_hand(lowered):
         "all-reduce": (1, 4 * (64 // 4 * 16))}
 
 
+def test_moved_parts(lowered):
+    """[x, y] to [, x]: y is gathered before x changes its dimension.  Then two
+    that follow each other; parts that are others' parts, which are sent; and what
+    is sliced before it is gathered or exchanged."""
+    check(lowered, "moved_parts")
+    a = 4 * 64 * 16 * 8
+    assert moved(lowered, "moved_parts") == {
+        "all-gather": (2, a // 4 + a // 4),
+        "all-to-all": (4, a // 4 + a // 8 + a // 8 + a // 8),
+        "collective-permute": (1, a // 8)}
+
+
 # Six layers h + tanh(h @ a) @ b in a scan: a [6, 32, 64], b [6, 64, 32]; h is
 # [64, 32].
 LAYERS, WEIGHT, STATE = 6, 32 * 64, 64 * 32

@@ -364,6 +364,19 @@ add("small_products", small_products, two,
     tol=30)
 
 
+# 16d: Fourier transforms: chirps, one line and several, long lines as columns
+def transforms(x):
+    z = x + 1j * jnp.flip(x, -1)
+    half = jnp.fft.rfft(x, norm="ortho")
+    return (jnp.fft.fft(z, norm="ortho"), jnp.fft.ifft(z, axis=0, norm="ortho"),
+            half, jnp.fft.irfft(half, n=x.shape[-1], norm="ortho"))
+
+
+add("transforms", transforms, one,
+    shapes((1, 1), (5, 1009), (1, 1009), (3, 1000), (33, 64), (2, 4096),
+           (96, 7)), tol=10)
+
+
 # 17: max-pool and its gradient
 def max_pool(x, dy):
     f = lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1),

@@ -2,10 +2,11 @@
  * kernel calls them: they read and write memory and loop.  clang compiles them
  * for each x86 level, of which the machine code is used, and for GPUs.
  *
- * DL_GLOBAL is what pointers to arrays point to, DL_LOCAL a group's own memory.  A function that takes whole
- * arrays, or is of a group, has GROUP work items for an item, of which each has
- * its number, lid or LID, and SYNC between what one writes and another reads;
- * on the host one thread is the group.  Nothing is contracted: all builds give the same bits. */
+ * DL_GLOBAL is what pointers to arrays point to, DL_LOCAL a group's own memory.
+ * A function that takes whole arrays, or is of a group, has GROUP work items for
+ * an item, of which each has its number, lid or LID, and SYNC between what one
+ * writes and another reads; on the host one thread is the group.  Nothing is
+ * contracted: all builds give the same bits. */
 #ifndef DL_CALL_H
 #define DL_CALL_H
 

@@ -60,10 +60,10 @@ void plan_print_places(sd_buf *b, const plan_kernel *k)
 
     sd_buf_fmt(
         b,
-        "  places %" PRId64 " x %" PRId64 " from -%" PRId64 ", -%" PRId64
+        "  places %" PRId64 " x %" PRId64 " from %" PRId64 ", %" PRId64
         " of %" PRId64 " x %" PRId64 " in %" PRId64 " x %" PRId64 ", %" PRId64
         " images in %" PRId64 " bands, %" PRId64 " by %" PRId64 " features\n",
-        w->place[0], w->place[1], w->low[0], w->low[1], w->of[0], w->of[1],
+        w->place[0], w->place[1], -w->low[0], -w->low[1], w->of[0], w->of[1],
         w->size[0], w->size[1], w->images, s->bands, w->features, w->own);
     sd_buf_fmt(b,
                "  %" PRId64 " steps of %" PRId64 " x %" PRId64

@@ -178,9 +178,27 @@ def others(n):
     def window(x, g):
         def cost(k):
             return (jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) * g).sum()
-        return jax.grad(cost)(jnp.zeros((3, 3, x.shape[-1], g.shape[-1])))
-    for images, side, c, o in (32, 56, 64, 64), (32, 28, 128, 128), (64, 32, 3, 32), (128, 28, 1, 32):
-        yield f"window's gradient {images} x {side}, {c} to {o}", window, normal((images, side, side, c), (images, side, side, o))
+        return jax.grad(cost)(jnp.zeros((3, 3, x.shape[-1], g.shape[-1]), x.dtype))
+    for images, side, c, o in ((32, 56, 64, 64), (32, 28, 128, 128), (64, 32, 3, 32), (128, 28, 1, 32),
+                               (128, 56, 64, 64), (256, 14, 256, 256), (4, 64, 320, 320), (32, 14, 256, 256)):
+        make = normal((images, side, side, c), (images, side, side, o))
+        yield f"window's gradient {images} x {side}, {c} to {o}", window, make
+        yield f"window's gradient {images} x {side}, {c} to {o} bf16", window, lambda make=make: [x.astype(jnp.bfloat16) for x in make()]
+
+    def pairs(*shape):
+        return lambda: [jax.lax.complex(*normal(shape, shape)())]
+
+    def convolve(x):
+        return jnp.fft.irfft(jnp.fft.rfft(x, 16384) * jnp.fft.rfft(x[:, ::-1], 16384))
+    for lines, length in (16384, 4096), (65536, 256), (262144, 64), (16384, 1000), (8192, 1024), (4096, 1009), (1, 1 << 20):
+        yield f"fft of pairs {lines} x {length}", jnp.fft.fft, pairs(lines, length)
+    yield "fft of pairs along 0, 1024 x 8192", lambda x: jnp.fft.fft(x, axis=0), pairs(1024, 8192)
+    yield "fft2 of pairs 4096", jnp.fft.fft2, pairs(4096, 4096)
+    yield "fft2 of pairs 64 x 512", jnp.fft.fft2, pairs(64, 512, 512)
+    yield "fftn of pairs 256", jnp.fft.fftn, pairs(256, 256, 256)
+    yield "rfft 8192 x 8192", jnp.fft.rfft, normal((8192, 8192))
+    yield "irfft 4096 x 1025", jnp.fft.irfft, pairs(4096, 1025)
+    yield "convolution by rfft 8 x 8000", convolve, normal((8, 8000))
 
 
 def networks():

@@ -549,7 +549,8 @@ bool hlo_places_read(const hlo_inst *in, hlo_places *out);
  * them.  A place of the window is then so many eights further on, whichever it
  * is.  `pairs` steps lie in local memory. */
 enum { HLO_PLACES_BESIDE = 8, HLO_PLACES_FEATURES = 64, HLO_PLACES_SIDE = 3, HLO_PLACES_PART = 8,
-       HLO_PLACES_LINES = 1024 /* bytes: eight lines */ };
+       HLO_PLACES_LINES = 1024, /* bytes: eight lines */
+       HLO_PLACES_MOST = INT32_MAX /* elements of an array */ };
 static inline int64_t hlo_places_unit(const hlo_places *w) /* bytes of eight */
 {                                                 /* positions' features */
     return HLO_PLACES_BESIDE * HLO_PLACES_FEATURES * w->each;
@@ -562,8 +563,7 @@ typedef struct {
 /* False: they cannot; local: bytes of a group's memory. */
 bool hlo_places_cut(const hlo_places *w, size_t local, hlo_places_step *out);
 /* Is it one that kernels do?  Operands are of the same 16 bits, or of f32, which
- * are rounded to tf32; a and b are 3 at most, i and o multiples of 8; no array
- * has 2^31 elements. */
+ * are rounded to tf32; a and b are 3 at most, i and o multiples of 8. */
 bool hlo_places_has_kernel(const hlo_inst *in, size_t local);
 bool hlo_places_fits(sd_dtype t, const hlo_places *w); /* but for its cut */
 

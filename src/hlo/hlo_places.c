@@ -98,10 +98,11 @@ bool hlo_places_cut(const hlo_places *w, size_t local, hlo_places_step *out)
 
 static bool is_small(int64_t images, const int64_t *size, int64_t features)
 {
-    int64_t n = images * size[0];
+    int64_t n = images * size[0], most = HLO_PLACES_MOST;
 
-    return n > 0 && n <= INT32_MAX && size[1] > 0 && size[1] <= INT32_MAX &&
-           n * size[1] <= INT32_MAX && features <= INT32_MAX / (n * size[1]);
+    return n > 0 && n <= most && size[1] > 0 && size[1] <= most &&
+           n * size[1] <= most && features > 0 &&
+           features <= most / (n * size[1]);
 }
 
 bool hlo_places_fits(sd_dtype t, const hlo_places *w)
@@ -115,7 +116,9 @@ bool hlo_places_fits(sd_dtype t, const hlo_places *w)
            w->features % HLO_PLACES_PART == 0 &&
            w->own % HLO_PLACES_PART == 0 &&
            is_small(w->images, w->size, w->features) &&
-           is_small(w->images, w->of, w->own);
+           is_small(w->images, w->of, w->own) &&
+           w->features <= HLO_PLACES_MOST / w->own &&
+           is_small(w->pieces, w->place, w->features * w->own);
 }
 
 bool hlo_places_has_kernel(const hlo_inst *in, size_t local)
@@ -128,6 +131,6 @@ bool hlo_places_has_kernel(const hlo_inst *in, size_t local)
         return false;
     t = in->arg[0]->shape->dtype;
     return in->arg[1]->shape->dtype == t && in->shape->dtype == SD_F32 &&
-           hlo_places_fits(t, &w) && sd_shape_count(in->shape) <= INT32_MAX &&
-           hlo_places_cut(&w, local, &s) && w.pieces > 0 && w.pieces <= s.steps;
+           hlo_places_fits(t, &w) && hlo_places_cut(&w, local, &s) &&
+           w.pieces <= s.steps && s.steps <= HLO_PLACES_MOST / w.pieces;
 }

@@ -409,7 +409,8 @@ static hlo_inst *for_wide(hlo_inst *in, int64_t n)
 static hlo_places places_of(const hlo_inst *in, const hlo_conv *c)
 {
     const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
-    hlo_places w = {.images = x->dim[c->in_feature],
+    hlo_places w = {.pieces = 1,
+                    .images = x->dim[c->in_feature],
                     .features = x->dim[c->in_batch],
                     .each = (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0])),
                     .own = y->dim[c->k_out]};
@@ -446,9 +447,11 @@ static double time_of_places(const device_desc *dev, const hlo_places *w,
 static int64_t pieces_of_places(const device_desc *dev, const hlo_places *w,
                                 const hlo_places_step *s)
 {
-    int64_t best = 1;
+    int64_t best = 1, sums = w->place[0] * w->place[1] * w->features * w->own;
 
-    for (int64_t n = 2; n <= s->steps && n <= MOST_PIECES; n++)
+    for (int64_t n = 2; n <= s->steps && n <= MOST_PIECES &&
+                        n <= HLO_PLACES_MOST / sums;
+         n++)
         if (time_of_places(dev, w, s, n) < time_of_places(dev, w, s, best))
             best = n;
     return best;

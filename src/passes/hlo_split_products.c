@@ -85,13 +85,24 @@ static int64_t step_of(const hlo_inst *in)
     return LINE / (int64_t)sd_dtype_bytes(pass_dtype(in->arg[0]));
 }
 
-/* Is a sum's order free?  Of whole numbers it does not show, and matrix
- * instructions have their own. */
-static bool adds_as_it_likes(const device_desc *dev, sd_dtype t,
+static sd_dtype sum_of(const hlo_inst *in)
+{
+    sd_dtype t = pass_dtype(in);
+
+    return pass_is_narrow(t) ? SD_F32 : t;
+}
+
+/* Is the order of a product's sums free?  Of whole numbers it does not show, and
+ * matrix instructions, which add in f32, have their own. */
+static bool adds_as_it_likes(const device_desc *dev, const hlo_inst *in,
                              const hlo_prec *prec)
 {
+    sd_dtype t = pass_dtype(in->arg[0]), sum = sum_of(in);
+
     if (t == SD_S8 || t == SD_U8)
-        return true;
+        return sd_is_int(sum);
+    if (sum != SD_F32)
+        return false;
     if (t == SD_F32)
         return pass_may_round(dev, prec);
     return (t == SD_BF16 || t == SD_F16) && dev->features & DEVICE_HAS_MMA;
@@ -192,19 +203,12 @@ static int64_t piece_of_dot(const hlo_inst *in, const device_desc *dev)
     if (SD_MIN(w.rows, w.columns) < LEAST_ROWS ||
         SD_MAX(w.rows, w.columns) < LEAST_COLUMNS ||
         pass_dtype(in->arg[1]) != t ||
-        !adds_as_it_likes(dev, t, in->u.dot->prec))
+        !adds_as_it_likes(dev, in, in->u.dot->prec))
         return sd_shape_count(in->shape) <= MOST_RESULTS ? CHAIN : 0;
     if (w.unit == 1) /* zeros fill the last piece */
         w.cut = (w.terms + CHAIN - 1) / CHAIN * CHAIN;
     n = pieces_of(dev, &w);
     return n == 1 ? 0 : w.cut / n;
-}
-
-static sd_dtype sum_of(const hlo_inst *in)
-{
-    sd_dtype t = pass_dtype(in);
-
-    return pass_is_narrow(t) ? SD_F32 : t;
 }
 
 static hlo_inst *as_result(hlo_inst *in, hlo_inst *x)
@@ -550,7 +554,7 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
     }
     if (!c || c->feature_groups != 1 || c->batch_groups != 1 ||
         in->shape->rank == SD_MAX_RANK ||
-        !adds_as_it_likes(dev, pass_dtype(in->arg[0]), c->prec))
+        !adds_as_it_likes(dev, in, c->prec))
         return NULL;
     if (c->in_feature == in->arg[0]->shape->rank - 1) {
         n = groups_of_features(in, c, dev);

@@ -2,7 +2,7 @@
 PY = .venv/bin/python
 C = build/check
 
-.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx isa engines jax-tests conform-ops conform-text numerics errors errors-page bench bless fmt lint \
+.PHONY: demo demo-sd bench-models bench-demo-sd models-pages test build wheel setup setup-test debug check conform ptx isa engines jax-tests conform-ops conform-text same numerics errors errors-page bench bless fmt lint \
 	tsan soak fuzz spmd-fuzz fuzz-cover nightly hooks clean
 
 setup:
@@ -88,6 +88,11 @@ engines: N = 1000
 engines: setup-test              # products by Intel's matrix engine, emulated: N of M are right
 	@ninja -C build/release --quiet tools/sundog tests/unit/test_engines tests/unit/dpas.spv
 	@$(PY) tests/random/engines.py --count $(N) --shard $(SHARD)
+
+# BASE=path: the tools/sundog of another build, as of the commit before
+BASE ?=
+same: setup                      # plans, IR and code of tests/plan are those of BASE, to the byte
+	@BASE='$(BASE)' tools/same.sh
 
 numerics: setup-test             # docs/numerics.md's table is measured anew
 	@ninja -C build/release --quiet tests/unit/test_hlo_scalar

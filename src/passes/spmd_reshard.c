@@ -457,26 +457,41 @@ static hlo_inst *exchange(hlo_at p, hlo_inst *x, const hlo_grid *g,
     return hlo_make_join(p, hlo_make_moved(p, x, 0, from), from);
 }
 
-/* Each sends its part to the one who is to have it.  Among all atoms that cut
- * an array a group's k-th member has the k-th part. */
+static hlo_atoms chained(const hlo_atoms *x, const hlo_atoms *y)
+{
+    hlo_atoms to = *x;
+
+    for (int i = 0; i < y->n; i++)
+        to.at[to.n++] = y->at[i];
+    return to;
+}
+
+/* Atoms of a grid, those last that cut an array, the k-th of whose parts is the
+ * k-th participant's of these.  First come atoms that cut neither that nor
+ * `other`, then those of `other` alone. */
+static hlo_atoms in_order(const hlo_sharding *s, const hlo_sharding *other)
+{
+    uint32_t own = hlo_sharding_used(s), all = own | hlo_sharding_used(other);
+    hlo_atoms a = hlo_grid_rest(s->grid, all),
+              free = hlo_grid_rest(s->grid, ~all | own);
+
+    a = chained(&a, &free);
+    for (int d = 0; d < s->rank; d++)
+        a = chained(&a, &s->dim[d].cut);
+    return a;
+}
+
+/* Each sends its part to the one who is to have it, and who stands where he
+ * does along atoms that cut neither array: what is there need not be the same,
+ * in a manual computation. */
 static hlo_inst *permuted(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                           const hlo_sharding *to)
 {
     hlo_module *m = p.c->module;
-    hlo_atoms a = {0}, b = {0};
-    hlo_collective *c, *goes;
-    int64_t n, *pair;
+    hlo_atoms a = in_order(s, to), b = in_order(to, s);
+    hlo_collective *c = among(m, s->grid, &a), *goes = among(m, s->grid, &b);
+    int64_t n = c->group_size, *pair = sd_arena_array(m->arena, int64_t, 2 * n);
 
-    for (int d = 0; d < s->rank; d++) {
-        for (int i = 0; i < s->dim[d].cut.n; i++)
-            a.at[a.n++] = s->dim[d].cut.at[i];
-        for (int i = 0; i < to->dim[d].cut.n; i++)
-            b.at[b.n++] = to->dim[d].cut.at[i];
-    }
-    c = among(m, s->grid, &a);
-    goes = among(m, s->grid, &b);
-    n = c->ngroup * c->group_size;
-    pair = sd_arena_array(m->arena, int64_t, 2 * n);
     for (int64_t i = 0; i < n; i++) {
         pair[2 * i] = c->groups[i];
         pair[2 * i + 1] = goes->groups[i];

@@ -351,6 +351,14 @@ def _():
                 lax.psum_scatter(g.reshape(4,4,8,8),'x'),lax.all_to_all(a,'x',1,0,tiled=True),lax.all_to_all(a,'x',0,0,tiled=True))
     return jax.jit(sm(f,P('x'),P('x'),axis_names={'x'},check_vma=False)).lower(sds((16,8,8),sh=S('x',None,'y')))
 
+@prog('parts_sent_beside_a_manual_axis')
+def _():
+    m=jax.make_mesh((2,2,2),('a','m','b'),axis_types=(AxisType.Auto,)*3)
+    def f(x):
+        to=lambda x,*s: lax.with_sharding_constraint(x,NamedSharding(jax.sharding.get_abstract_mesh(),P(*s)))
+        return jnp.sin(to(to(x,None,'a')*2+lax.axis_index('m'),None,'b'))
+    return jax.jit(jax.shard_map(f,mesh=m,in_specs=P('m'),out_specs=P('m'),axis_names={'m'})).lower(sds((4,8),sh=NamedSharding(m,P('m','a'))))
+
 
 # ---- what is done with them ----
 

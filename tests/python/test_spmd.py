@@ -92,7 +92,7 @@ def test_cut_and_uncut_are_equal(lowered):
         if r.returncode:
             bad.append(f"{f}: {r.stderr.strip()}")
     assert not bad, "\n".join(bad)
-    assert n == 78
+    assert n == 79
 
 
 def test_stages_are_printed(lowered):

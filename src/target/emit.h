@@ -58,6 +58,7 @@ typedef struct {
     LLVMValueRef at, to;
     int64_t step;
     bool once;
+    bool rolled; /* no later compiler may unroll it */
 } emit_loop;
 
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;

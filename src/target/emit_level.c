@@ -1,4 +1,6 @@
 /* Levels, loops and copies: see emit.h. */
+#include <llvm-c/DebugInfo.h>
+
 #include "emit.h"
 
 emit_mark emit_at(emit *e, int level)
@@ -77,6 +79,7 @@ void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
     l->to = to;
     l->step = step;
     l->once = n > 0 && n <= step;
+    l->rolled = false;
     if (n > 0) {
         enter = LLVMGetInsertBlock(e->b);
         LLVMBuildBr(e->b, l->body);
@@ -94,16 +97,38 @@ void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
     LLVMAddIncoming(l->at, &from, &enter, 1);
 }
 
+/* ptxas takes a second and more for a product whose twelve turns it unrolls,
+ * and a tenth of that for one of 48, which it does not.  A loop's metadata is a
+ * list whose first element is the list itself. */
+static void keep_rolled(emit *e, LLVMValueRef branch)
+{
+    static const char loop[] = "llvm.loop";
+    static const char disable[] = "llvm.loop.unroll.disable";
+    LLVMMetadataRef self = LLVMTemporaryMDNode(e->cx, NULL, 0), list[2];
+
+    list[0] = LLVMMDStringInContext2(e->cx, disable, sizeof disable - 1);
+    list[1] = LLVMMDNodeInContext2(e->cx, list, 1);
+    list[0] = self;
+    list[0] = LLVMMDNodeInContext2(e->cx, list, 2);
+    LLVMMetadataReplaceAllUsesWith(self, list[0]);
+    LLVMSetMetadata(branch,
+                    LLVMGetMDKindIDInContext(e->cx, loop, sizeof loop - 1),
+                    LLVMMetadataAsValue(e->cx, list[0]));
+}
+
 void emit_loop_close(emit *e, emit_loop *l)
 {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-    LLVMValueRef next;
+    LLVMValueRef next, branch;
 
     if (l->once) {
         LLVMBuildBr(e->b, l->exit);
     } else {
         next = emit_add(e, l->at, emit_int_like(l->at, l->step));
-        LLVMBuildCondBr(e->b, emit_below(e, next, l->to), l->body, l->exit);
+        branch =
+            LLVMBuildCondBr(e->b, emit_below(e, next, l->to), l->body, l->exit);
+        if (l->rolled)
+            keep_rolled(e, branch);
         LLVMAddIncoming(l->at, &next, &here, 1);
     }
     LLVMPositionBuilderAtEnd(e->b, l->exit);

@@ -328,7 +328,7 @@ void emit_wide_run(emit_tile *g)
         find_own_rows(g);
     e->abi->open_sums(e, g->slot, g->nacc);
     fill(g);
-    emit_level_loop_open(e, &s, emit_si(e, 0), emit_si(e, last), held);
+    emit_open_turns(e, &s, 0, last, held);
     if (g->b->by_itself)
         for (int i = 0; i < held; i++)
             run_by_itself(g, emit_add(e, s.at, emit_si(e, i)));

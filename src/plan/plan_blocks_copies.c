@@ -164,8 +164,10 @@ void plan_copy_by_itself(plan_kernel *k, plan_blocks *b, const device_desc *dev)
         !is_copied_whole(b, b->x, b->x_along, b->x_wide) ||
         !is_copied_whole(b, b->y, b->y_along, b->y_wide))
         return;
-    most = SD_MAX(dev->local_bytes, dev->local_most) / b->buffer;
     b->by_itself = true;
+    if (b->slides)
+        return;
+    most = SD_MAX(dev->local_bytes, dev->local_most) / b->buffer;
     b->pairs = (int)SD_MIN(most, pairs);
     k->local_bytes = SD_MAX(k->local_bytes, (size_t)b->pairs * b->buffer);
 }

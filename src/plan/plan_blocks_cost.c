@@ -160,6 +160,12 @@ static double turns_of(const plan_blocks *b, double tiles,
                                                                   : turns;
 }
 
+/* An x that slides is copied once where it is else for each position of kx. */
+static double sliding(const plan_blocks *b)
+{
+    return plan_slides_in_area(b) ? 0.8 : 1;
+}
+
 /* Sub-groups of a large group have fewer columns each: products of 4,096 and
  * 8,192 take 2 to 5 % longer.  Of few steps or columns a unit has two smaller
  * groups, which hide each other's waiting; of few tiles some units wait for the
@@ -188,5 +194,5 @@ double plan_tile_cost(const plan_kernel *k, const plan_blocks *b,
                in_vain(b->nt, plan_extent(k, plan_block_columns(b))) *
                SD_MAX(tiles * b->along_m * b->along_n / dev->units, 1);
     return (double)(b->mt * b->nt + EDGE * (b->mt + b->nt)) * alone(b) *
-           crowded(k, b, tiles, dev) * turns_of(b, tiles, dev);
+           crowded(k, b, tiles, dev) * sliding(b) * turns_of(b, tiles, dev);
 }

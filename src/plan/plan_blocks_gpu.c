@@ -31,6 +31,8 @@ int64_t plan_tile_extent(const plan_kernel *k, const plan_blocks *b, int a)
 
     if (b->window)
         return n + plan_window_halo(k, b, a);
+    if (plan_slides_in_area(b) && a == plan_last_axis(plan_block_rows(b)))
+        return n + plan_slide_halo(k, b);
     return b->m_whole && a == plan_last_axis(b->m_in)
                ? plan_round_up(n, b->m_whole)
                : n;
@@ -143,7 +145,10 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
     size_t most = plan_has_matrices(b)
                       ? SD_MAX(dev->local_bytes, dev->local_most)
                       : dev->local_bytes;
-    int64_t rows = b->window ? plan_window_rows(k, b) : b->mt;
+    bool slides = plan_slides_in_area(b);
+    int64_t rows = b->window ? plan_window_rows(k, b)
+                   : slides  ? plan_round_up(plan_slide_rows(k, b), PLAN_LINES)
+                             : b->mt;
     size_t room, all;
 
     b->x_at = 0;
@@ -151,14 +156,18 @@ static bool lay_out(plan_kernel *k, plan_blocks *b, const device_desc *dev)
         b, b->x_along, rows, &b->x_m, &b->x_k, &b->x_panel));
     b->buffer = plan_whole_lines((size_t)lay_out_side(
         b, b->y_along, b->nt, &b->y_n, &b->y_k, &b->y_panel));
-    if (!b->window)
+    if (slides)
+        b->y_at *= 2;
+    else if (!b->window)
         b->buffer += b->y_at;
     b->sum_at = 0;
     /* squares put neighbours of a row there, for which banks need no padding */
     b->sum_m = plan_engine_table[b->engine].panels ? b->nt : padded(b->nt, sum);
     run = (int64_t)b->along_m * b->near;
-    b->pairs =
-        plan_is_wide(b) && 3 * b->buffer <= most ? 3 : plan_areas_of_y(k, b);
+    b->pairs = slides ? 4
+               : plan_is_wide(b) && 3 * b->buffer <= most
+                   ? 3
+                   : plan_areas_of_y(k, b);
     all = plan_areas_bytes(b);
     room = SD_MAX(all, (size_t)ROUND_BYTES);
     room = SD_MIN(room, most);
@@ -328,18 +337,22 @@ static void try_group(plan_kernel *k, plan_blocks *b, int items,
 /* The tile of least cost.  Large kernels leave a unit half its threads, which
  * one group of twice a crowd's items may have, and so may one of a wide engine:
  * then few columns, as features of an image, have twice as many rows to read
- * them. */
-static bool choose_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+ * them.  may_slide: where x can. */
+static bool choose_tile(plan_kernel *k, plan_blocks *b, bool may_slide,
+                        const device_desc *dev)
 {
     bool panels = plan_engine_table[b->engine].panels;
     bool window = !b->direct && plan_find_window(k, b);
+    bool slide = may_slide && plan_find_slide(k, b);
     int largest = panels || plan_is_wide(b) ? 2 * dev->crowd : dev->crowd,
         smallest = panels ? dev->crowd / 2 : dev->crowd;
     plan_blocks best = {0};
     double least = 1e300;
 
-    for (int w = window; w >= 0; w--) {
-        b->window = w;
+    for (int w = window || slide; w >= 0; w--) {
+        b->window = w && window;
+        if (plan_is_wide(b))
+            b->slides = w;
         for (int i = largest; i >= smallest; i /= 2)
             try_group(k, b, i, dev, &best, &least);
     }
@@ -381,6 +394,14 @@ static bool keeps_places(const plan_blocks *b, const device_desc *dev)
     return plan_has_matrices(b) || dev->registers >= LARGE_FILE;
 }
 
+/* Of a wide engine a row of an image that nearly fills a tile is one, with what
+ * a window reaches beyond it: cut, it would be too short for its engine. */
+static bool fills_tile(const plan_kernel *k, const plan_blocks *b)
+{
+    return plan_is_wide(b) && !(b->m_in & (b->m_in - 1)) &&
+           plan_extent(k, b->m_in) <= DEVICE_WIDE_ROWS - 2;
+}
+
 /* M and N, and what multiplies: where places are found before the loop, longer
  * rows of an image are taken whole, so that a tile has several. */
 static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
@@ -388,12 +409,13 @@ static bool choose_sides(const plan_kernel *k, int lane, const plan_node *c,
 {
     bool found = false;
 
-    for (int64_t most = 2 * SIDE; most >= SIDE && !found; most /= 2) {
+    for (int64_t most = 4 * SIDE; most >= SIDE && !found; most /= 2) {
         *b = (plan_blocks){.node = c};
         if (!plan_find_sides(k, lane, most, b))
             return false;
         choose_engine(k, b, dev);
-        found = keeps_places(b, dev) || most == SIDE;
+        found = most > 2 * SIDE ? fills_tile(k, b)
+                                : keeps_places(b, dev) || most == SIDE;
     }
     return found;
 }
@@ -466,14 +488,15 @@ static void cut_tiles(plan_kernel *k, const plan_blocks *b)
 }
 
 /* Where no tile is read by blocks one may be copied. */
-static bool find_tile(plan_kernel *k, plan_blocks *b, const device_desc *dev)
+static bool find_tile(plan_kernel *k, plan_blocks *b, bool may_slide,
+                      const device_desc *dev)
 {
-    if (choose_tile(k, b, dev))
+    if (choose_tile(k, b, may_slide, dev))
         return true;
     if (!b->direct)
         return false;
     plan_give_up_reads(b);
-    return choose_tile(k, b, dev);
+    return choose_tile(k, b, may_slide, dev);
 }
 
 bool plan_stands_in_squares(const plan_kernel *k, const plan_blocks *b)
@@ -516,7 +539,9 @@ static int band_of(const plan_kernel *k, const plan_blocks *b,
     return band;
 }
 
-bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
+/* An x slides where it is copied by itself, which is known at last. */
+static bool find_blocks(plan_kernel *k, int lane, bool may_slide,
+                        const device_desc *dev)
 {
     const plan_node *c = plan_only_contract(k);
     plan_blocks *b = sd_arena_new(k->arena, plan_blocks);
@@ -529,7 +554,7 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
         return false;
     find_ways(k, lane, b, dev);
     take_long_rows(k, lane, b, dev);
-    if (!find_tile(k, b, dev)) {
+    if (!find_tile(k, b, may_slide, dev)) {
         *k = was;
         return false;
     }
@@ -538,7 +563,16 @@ bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
     if (!b->direct && keeps_places(b, dev))
         plan_find_plain(k, b);
     plan_copy_by_itself(k, b, dev);
+    if (plan_slides_in_area(b) && !b->by_itself) {
+        *k = was;
+        return find_blocks(k, lane, false, dev);
+    }
     b->early = reads_early(k, b, dev);
     b->band = band_of(k, b, dev);
     return true;
+}
+
+bool plan_find_group_blocks(plan_kernel *k, int lane, const device_desc *dev)
+{
+    return find_blocks(k, lane, true, dev);
 }

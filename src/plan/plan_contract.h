@@ -88,6 +88,13 @@ enum { PLAN_SQUARE = 16, PLAN_LINE = 128, PLAN_LINES = 8, PLAN_LINE_PART = 16 };
  * own, a plane.  A tile counts as many positions of M's inner axes as such rows
  * have, beyond an end, too.
  *
+ * A wide engine's x *slides* where M's last axis moves along the image as K's
+ * last but one does (kx): a step of x has the rows of the tile and the few that
+ * kx reaches beyond them, and serves all positions of kx, each of which begins
+ * some rows further on and has a step of y of its own.  x has two areas, then y
+ * has four of `buffer` bytes; rows of an image lie each with what is beyond its
+ * end, and the tile counts its positions so.
+ *
  * A wide engine reads lines of 128 bytes.  Where an operand lies along k, or its
  * elements are bytes, line m has the step's positions of k, and x_k is 1.  Else
  * x_m is 1 and a line has the 64 neighbours of m at one k: (m, k) is in line
@@ -188,7 +195,8 @@ typedef struct {
                     begins `slide` rows further in the same matrix, and y, whose
                     matrix goes on along that axis, where it is.  Or within the
                     last axis: a row of x has the first of its positions, the
-                    next row those that follow */
+                    next row those that follow.  A wide engine's x slides in its
+                    area: see above */
     bool deep; /* a message reads 16 rows of x, and of each what the engine takes
                   twice: a step; one of y, too, where it weaves pairs of rows.
                   Tiles whose sums leave registers for it */
@@ -283,6 +291,21 @@ int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b);
 int64_t plan_window_shift(const plan_kernel *k, const plan_blocks *b, int w,
                           int64_t at);
 int64_t plan_window_rows(const plan_kernel *k, const plan_blocks *b);
+/* Of a wide engine's x: does it slide?  Along which axis of K, and how many rows
+ * from one of its positions to the next; the rows that the last one begins
+ * behind the first, and all of an area. */
+static inline bool plan_slides_in_area(const plan_blocks *b)
+{
+    return b->slides && plan_is_wide(b);
+}
+int plan_slide_axis(const plan_blocks *b);
+int64_t plan_slide_step(const plan_kernel *k, const plan_blocks *b);
+int64_t plan_slide_halo(const plan_kernel *k, const plan_blocks *b);
+static inline int64_t plan_slide_rows(const plan_kernel *k,
+                                      const plan_blocks *b)
+{
+    return b->mt + plan_slide_halo(k, b);
+}
 /* Positions along K at which guard g of a plain operand may fail or not. */
 int64_t plan_guard_places(const plan_kernel *k, const plan_guard *g);
 /* On a GPU: the axis along which `wide` of n goes, if n is read while operands

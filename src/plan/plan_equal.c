@@ -156,11 +156,12 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->step == y->step && x->lead == y->lead &&
            x->x_plain == y->x_plain && x->y_plain == y->y_plain &&
            x->x_trimmed == y->x_trimmed && x->y_trimmed == y->y_trimmed &&
-           x->window == y->window && x->zeros == y->zeros &&
-           x->by_itself == y->by_itself && x->x_wide == y->x_wide &&
-           x->y_wide == y->y_wide && x->along_m == y->along_m &&
-           x->along_n == y->along_n && x->early == y->early && x->mt == y->mt &&
-           x->nt == y->nt && x->round == y->round && x->buffer == y->buffer &&
+           x->window == y->window && x->slides == y->slides &&
+           x->zeros == y->zeros && x->by_itself == y->by_itself &&
+           x->x_wide == y->x_wide && x->y_wide == y->y_wide &&
+           x->along_m == y->along_m && x->along_n == y->along_n &&
+           x->early == y->early && x->mt == y->mt && x->nt == y->nt &&
+           x->round == y->round && x->buffer == y->buffer &&
            x->pairs == y->pairs && x->band == y->band;
 }
 

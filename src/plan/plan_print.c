@@ -228,6 +228,9 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
     if (p->window)
         sd_buf_fmt(b, "x once a window, %" PRId64 " rows, ",
                    plan_window_rows(k, p));
+    else if (plan_slides_in_area(p))
+        sd_buf_fmt(b, "x slides along a%d, %" PRId64 " rows, ",
+                   plan_slide_axis(p), plan_slide_rows(k, p));
     else if (p->pairs > 2)
         sd_buf_fmt(b, "%d pairs%s, ", p->pairs,
                    p->by_itself ? " by themselves" : "");

@@ -280,6 +280,8 @@ bool plan_lies_in_row(const plan_kernel *k, const plan_expr *off,
                       uint64_t axes);
 /* May x be copied once for all of a window (plan_blocks.window)? */
 bool plan_find_window(const plan_kernel *k, const plan_blocks *b);
+/* May x of a wide engine slide? */
+bool plan_find_slide(const plan_kernel *k, const plan_blocks *b);
 /* Bytes of an item's registers for x while it is on its way, in steps of so many
  * positions; areas that y has. */
 double plan_window_registers(const plan_kernel *k, const plan_blocks *b,
@@ -287,7 +289,8 @@ double plan_window_registers(const plan_kernel *k, const plan_blocks *b,
 int plan_areas_of_y(const plan_kernel *k, const plan_blocks *b);
 static inline size_t plan_areas_bytes(const plan_blocks *b)
 {
-    return (size_t)b->pairs * b->buffer + (b->window ? b->y_at : 0);
+    return (size_t)b->pairs * b->buffer +
+           (b->window || plan_slides_in_area(b) ? b->y_at : 0);
 }
 /* Of a GPU's tile (plan_blocks_cost.c): do the sums of m x n positions take half
  * of a sub-group's registers at most? */

@@ -188,6 +188,8 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
 
     if (b->window && (!plan_find_window(k, b) || !b->x_plain || !b->y_plain))
         return plan_bad(k, b->node, "a window that no rows of x are for");
+    if (plan_slides_in_area(b) && (!plan_find_slide(k, b) || !b->by_itself))
+        return plan_bad(k, b->node, "an x that has nowhere to slide");
     if (k->axis[b->m].tile * plan_tile_points(k, b, b->m_in) > b->mt ||
         k->axis[b->n].tile * plan_tile_points(k, b, b->n_in) > b->nt)
         return plan_bad(k, b->node, "a tile that its items do not have");

@@ -13,6 +13,9 @@
 enum {
     ACCESS = 16,    /* bytes that an item copies at once */
     MOST_STEPS = 8, /* positions of the window's last axis */
+    LEAST_SLIDE = 3, /* and those for which x slides: while they are multiplied
+                        the next x is on its way, three products ahead */
+    MOST_HALO = 16, /* rows of it */
 };
 
 uint64_t plan_window_axes(const plan_blocks *b)
@@ -180,6 +183,47 @@ bool plan_find_window(const plan_kernel *k, const plan_blocks *b)
              (!plan_expr_stride(b->x->off, a, &s) ||
               plan_window_halo(k, b, a) > k->axis[a].extent)) ||
             (axes >> a & 1 && !takes_axis(k, b, a, &taken)))
+            return false;
+    return true;
+}
+
+/* ---- wide engines: x slides ---- */
+
+int plan_slide_axis(const plan_blocks *b)
+{
+    return plan_last_axis(plan_window_axes(b));
+}
+
+int64_t plan_slide_step(const plan_kernel *k, const plan_blocks *b)
+{
+    return plan_window_pace(k, b, plan_slide_axis(b)).by;
+}
+
+int64_t plan_slide_halo(const plan_kernel *k, const plan_blocks *b)
+{
+    return (k->axis[plan_slide_axis(b)].extent - 1) * plan_slide_step(k, b);
+}
+
+/* Rows of x lie along K and are whole lines, which its other guards leave
+ * whole. */
+bool plan_find_slide(const plan_kernel *k, const plan_blocks *b)
+{
+    int last = plan_last_axis(b->node->over), kx;
+    int64_t line = PLAN_LINE / (int64_t)sd_dtype_bytes(b->part), s;
+    plan_pace p;
+
+    if (!plan_is_wide(b) || !plan_window_axes(b) || b->x->kind != PN_LOAD ||
+        b->y->kind != PN_LOAD || b->x_along != last ||
+        k->axis[last].extent % line)
+        return false;
+    kx = plan_slide_axis(b);
+    p = plan_window_pace(k, b, kx);
+    if (p.axis != plan_last_axis(plan_block_rows(b)) || p.of != 1 ||
+        k->axis[kx].extent < LEAST_SLIDE || k->axis[kx].extent > MOST_STEPS ||
+        plan_slide_halo(k, b) > SD_MIN(MOST_HALO, k->axis[p.axis].extent))
+        return false;
+    for (int a = 0; a < k->naxis; a++)
+        if (plan_block_rows(b) >> a & 1 && !plan_expr_stride(b->x->off, a, &s))
             return false;
     return true;
 }

@@ -72,9 +72,14 @@ void emit_open_side(emit *e, const emit_operand *o, LLVMValueRef flat)
     emit_axis *x = &e->axis[o->axis];
     int64_t last = of->extent - (o->along == o->axis ? o->wide : 1);
 
+    if (!o->in)
+        last += o->halo;
+
     emit_open_axes(e, o->axis, o->in, o->from, flat, o->along, o->wide);
     if (of->extent % of->tile ||
-        of->tile * plan_tile_points(e->k, e->k->blocks, o->in) < o->extent)
+        of->tile * plan_tile_points(e->k, e->k->blocks, o->in) <
+            o->extent - o->halo ||
+        (o->in && o->halo))
         x->at = emit_select(e, emit_below(e, x->at, emit_si(e, last)), x->at,
                             emit_si(e, last));
 }
@@ -366,6 +371,16 @@ LLVMValueRef emit_tile_area(emit_tile *g, size_t at, LLVMValueRef turn,
     return emit_behind(e, t, emit_local(e, off), index);
 }
 
+LLVMValueRef emit_operand_area(emit_tile *g, const emit_operand *o,
+                               LLVMValueRef turn, LLVMValueRef by)
+{
+    emit *e = g->e;
+    LLVMValueRef off =
+        emit_mad(e, turn, (int64_t)o->apart, emit_si(e, (int64_t)o->at));
+
+    return emit_behind(e, e->i8, emit_local(e, off), by);
+}
+
 LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i)
 {
     emit *e = g->e;
@@ -594,14 +609,17 @@ void emit_group_blocks(emit *e, LLVMValueRef m0, LLVMValueRef n0)
 {
     const plan_blocks *b = e->k->blocks;
     int64_t outside = 1, extent = e->k->axis[b->k].extent;
+    int64_t halo = plan_slides_in_area(b) ? plan_slide_halo(e->k, b) : 0;
     emit_tile g = {.e = e,
                    .b = b,
-                   .x = {b->x, b->m, b->m_in, m0, b->mt, b->x_along, b->x_wide,
-                         b->x_m, b->x_k, b->x_panel, b->x_at, .per = 1,
+                   .x = {b->x, b->m, b->m_in, m0, b->mt + halo, halo,
+                         b->x_along, b->x_wide, b->x_m, b->x_k, b->x_panel,
+                         b->x_at, halo ? b->y_at / 2 : b->buffer, .per = 1,
                          .trimmed = b->x_trimmed, .plain = b->x_plain},
-                   .y = {b->y, b->n, b->n_in, n0, b->nt, b->y_along, b->y_wide,
-                         b->y_n, b->y_k, b->y_panel, b->y_at, .per = 1,
-                         .trimmed = b->y_trimmed, .plain = b->y_plain},
+                   .y = {b->y, b->n, b->n_in, n0, b->nt, 0, b->y_along,
+                         b->y_wide, b->y_n, b->y_k, b->y_panel, b->y_at,
+                         b->buffer, .per = 1, .trimmed = b->y_trimmed,
+                         .plain = b->y_plain},
                    .type = emit_type(e, b->node->dtype),
                    .matrix = plan_has_matrices(b),
                    .wide = plan_is_wide(b)};

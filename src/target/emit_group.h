@@ -11,11 +11,13 @@ typedef struct { /* one operand, and what an item copies of it */
     int axis;          /* of x alone, or of y alone */
     uint64_t in;
     LLVMValueRef from; /* where the tile begins along it */
-    int64_t extent;    /* of the tile */
+    int64_t extent;    /* of the tile, */
+    int64_t halo;      /* of which so many rows are beyond it: x slides */
     int along, wide;
     int64_t side, deep; /* elements from one position to the next in the area */
     int64_t panel; /* from one panel of k to the next; 0: there is one */
     size_t at;
+    size_t apart; /* bytes from one area to the next */
     int64_t shift; /* bytes on from there to what is multiplied, of x: see
                       emit_window.c */
     int n; /* vectors that an item copies a step; */
@@ -72,6 +74,9 @@ enum { EMIT_TURNED = PLAN_LINE_PART / 4 }; /* elements of a vector of f32 */
 void emit_tile_turned(emit_tile *g, const emit_operand *o, int i,
                       LLVMValueRef *line);
 LLVMValueRef emit_tile_line(emit_tile *g, const emit_operand *o, int i, int c);
+/* Byte `by` of o's area number `turn`. */
+LLVMValueRef emit_operand_area(emit_tile *g, const emit_operand *o,
+                               LLVMValueRef turn, LLVMValueRef by);
 /* What was read as o's vector i, as the engine takes it. */
 LLVMValueRef emit_tile_vector(emit_tile *g, const emit_operand *o, int i);
 /* What was read of a step, to the areas of `turn`, for all. */
@@ -110,7 +115,7 @@ void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
  * the first; what a vector of o has that lies at p. */
 void emit_plain_read_at(emit_tile *g, emit_operand *o, LLVMValueRef by);
 LLVMValueRef emit_plain_vector(emit *e, const emit_operand *o, LLVMValueRef p);
-/* Step `at` goes by itself to the areas of `turn`. */
+/* Step `at` goes by itself to the area of `turn`. */
 void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
                      LLVMValueRef turn);
 

@@ -70,7 +70,8 @@ static void find_beyond(emit_tile *g, emit_operand *o)
     const plan_axis *of = &e->k->axis[o->axis];
     int64_t m, k;
 
-    if (!o->after || o->in || of->extent % of->tile || of->tile < o->extent ||
+    if (!o->after || o->in || of->extent % of->tile ||
+        of->tile < o->extent - o->halo ||
         !plan_expr_stride(o->node->off, o->axis, &m) ||
         !plan_expr_stride(o->node->off, plan_last_axis(g->b->node->over), &k))
         return;
@@ -329,14 +330,28 @@ void emit_plain_read_at(emit_tile *g, emit_operand *o, LLVMValueRef by)
         LLVMBuildStore(g->e->b, read_vector(g, o, i, by, NULL, NULL), o->v[i]);
 }
 
+/* Of rows that are no whole number of vectors for all items the first ones have
+ * one more; NULL: all have vector i. */
+static LLVMValueRef has_vector(const emit_tile *g, const emit_operand *o, int i)
+{
+    emit *e = g->e;
+    int64_t left = o->extent * g->b->step / o->wide - (int64_t)i * e->k->group;
+
+    return left < e->k->group ? emit_below(e, e->lid, emit_si(e, left)) : NULL;
+}
+
 void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
                      LLVMValueRef turn)
 {
+    emit *e = g->e;
     LLVMValueRef bits, by = find_step(g, o, at, &bits);
 
-    for (int i = 0; i < o->n; i++)
-        g->e->abi->copy(g->e,
-                        emit_tile_area(g, o->at, turn, g->e->i8, o->place[i]),
-                        access_at(g, o, i, 0, by, NULL),
-                        o->not ? fails(g, o, i, 0, bits) : NULL);
+    for (int i = 0; i < o->n; i++) {
+        LLVMBasicBlockRef no = emit_when(e, has_vector(g, o, i));
+
+        e->abi->copy(e, emit_operand_area(g, o, turn, o->place[i]),
+                     access_at(g, o, i, 0, by, NULL),
+                     o->not ? fails(g, o, i, 0, bits) : NULL);
+        emit_when_end(e, no);
+    }
 }

@@ -63,7 +63,7 @@ static LLVMValueRef inside(emit *e, const emit_operand *o, LLVMValueRef flat)
     int64_t n =
         e->k->axis[o->axis].tile * plan_tile_points(e->k, e->k->blocks, o->in);
 
-    return n < o->extent ? emit_below(e, flat, emit_si(e, n)) : NULL;
+    return n < o->extent - o->halo ? emit_below(e, flat, emit_si(e, n)) : NULL;
 }
 
 /* Nor are there positions that the tile counts beyond an inner axis's end. */

@@ -17,6 +17,13 @@
  * registers, from which the engine takes it (plan_holds_x).  While a product
  * does so nobody may write them, so a turn has two steps, each with its own.
  *
+ * x that slides has two areas, y four.  A turn has all positions of kx:
+ *
+ *   for each position of kx, written out:
+ *       begin to multiply x, so many rows further on, with y's next step
+ *       wait for the product before
+ *       copy, at the first one, x's next step; and y's next but two
+ *
  * What is read has a whole product's time to arrive.  Operands lie as
  * plan_blocks says, in lines of 128 bytes, so that eight lines' parts of one
  * number lie in all banks. */
@@ -164,7 +171,8 @@ static void write_operand(emit_tile *g, const emit_operand *o,
 
 /* x of a step, of the sub-group's rows, as the engine takes it from registers:
  * what an item reads of a square is what it has of a product. */
-static void hold_x(emit_tile *g, LLVMValueRef turn, emit_wide *w)
+static void hold_x(emit_tile *g, LLVMValueRef turn, LLVMValueRef own,
+                   emit_wide *w)
 {
     emit *e = g->e;
     emit_side rows = {.side = PLAN_LINE};
@@ -173,10 +181,9 @@ static void hold_x(emit_tile *g, LLVMValueRef turn, emit_wide *w)
     for (int i = 0; i < w->times; i++) {
         LLVMValueRef *v = w->held + (ptrdiff_t)i * EMIT_PIECES;
         LLVMValueRef at = LLVMBuildXor(
-            e->b, g->x_own, emit_si(e, (int64_t)i * PLAN_LINE / w->times), "");
+            e->b, own, emit_si(e, (int64_t)i * PLAN_LINE / w->times), "");
 
-        e->abi->square(e, &rows, emit_tile_area(g, g->x.at, turn, e->i8, at),
-                       v);
+        e->abi->square(e, &rows, emit_operand_area(g, &g->x, turn, at), v);
         for (int k = 0; k < EMIT_PIECES; k++)
             v[k] = LLVMBuildBitCast(
                 e->b, e->abi->trim(e, LLVMBuildBitCast(e->b, v[k], e->f32, "")),
@@ -184,23 +191,32 @@ static void hold_x(emit_tile *g, LLVMValueRef turn, emit_wide *w)
     }
 }
 
-/* The sub-groups that ask together have neighbouring rows of x. */
-static void begin(emit_tile *g, LLVMValueRef turn)
+/* Of areas x and y of these numbers, x `by` rows further on, where an item's
+ * own begin at `own`.  The sub-groups that ask together have neighbouring rows.
+ */
+static void begin_at(emit_tile *g, LLVMValueRef x, int64_t by, LLVMValueRef own,
+                     LLVMValueRef y)
 {
     emit *e = g->e;
     const plan_engine_info *of = &plan_engine_table[g->b->engine];
-    LLVMValueRef rows = emit_times(e, emit_over(e, g->im, of->several),
-                                   (int64_t)of->m * PLAN_LINE);
-    emit_wide w = {.x = emit_tile_area(g, g->x.at, turn, e->i8, rows),
-                   .y = emit_tile_area(g, g->y.at, turn, e->i8, emit_si(e, 0)),
+    LLVMValueRef rows =
+        emit_mad(e, emit_over(e, g->im, of->several),
+                 (int64_t)of->m * PLAN_LINE, emit_si(e, by * PLAN_LINE));
+    emit_wide w = {.x = emit_operand_area(g, &g->x, x, rows),
+                   .y = emit_operand_area(g, &g->y, y, emit_si(e, 0)),
                    .x_deep = g->x.deep == 1,
                    .y_deep = g->y.deep == 1,
                    .columns = g->b->vectors,
                    .times = g->b->step / of->depth};
 
     if (plan_holds_x(g->b))
-        hold_x(g, turn, &w);
+        hold_x(g, x, own, &w);
     e->abi->begin(e, &w);
+}
+
+static void begin(emit_tile *g, LLVMValueRef turn)
+{
+    begin_at(g, turn, 0, g->x_own, turn);
 }
 
 static LLVMValueRef at_most(emit *e, LLVMValueRef x, int64_t most)
@@ -302,31 +318,134 @@ static void fill(emit_tile *g)
     settle(g);
 }
 
-/* Where the item's squares of x begin: item i names row i % 16, and of that the
- * first or the second part of a line that a product takes. */
-static void find_own_rows(emit_tile *g)
+/* Where the item's squares of x begin, `by` rows further on: item i names row
+ * i % 16, and of that the first or the second part of a line that a product
+ * takes. */
+static LLVMValueRef own_rows(emit_tile *g, int64_t by)
 {
     emit *e = g->e;
     LLVMValueRef row = emit_add(e, emit_times(e, g->im, PLAN_SQUARE),
                                 emit_rest(e, g->mate, PLAN_SQUARE)),
                  part = emit_over(e, g->mate, PLAN_SQUARE);
 
-    g->x_own = place_of(g, &g->x, row,
-                        emit_times(e, part, PLAN_LINE_PART / bytes_of(g)));
+    return place_of(g, &g->x, emit_add(e, row, emit_si(e, by)),
+                    emit_times(e, part, PLAN_LINE_PART / bytes_of(g)));
 }
 
-void emit_wide_run(emit_tile *g)
+/* ---- x slides ---- */
+
+typedef struct {
+    int n; /* positions of kx, */
+    int64_t by; /* rows of x from one to the next */
+    int64_t parts; /* steps of K's last axis */
+    int64_t steps; /* of x */
+    LLVMValueRef *own; /* of each position of kx */
+} slide;
+
+static slide find_slide(emit_tile *g)
 {
     emit *e = g->e;
-    LLVMValueRef *acc = sd_arena_array(e->a, LLVMValueRef, g->nacc);
+    const plan_blocks *b = g->b;
+    slide s = {.n = (int)e->k->axis[plan_slide_axis(b)].extent,
+               .by = plan_slide_step(e->k, b),
+               .parts =
+                   e->k->axis[plan_last_axis(b->node->over)].extent / b->step};
+
+    s.steps = g->steps / s.n;
+    s.own = sd_arena_array(e->a, LLVMValueRef, s.n);
+    for (int i = 0; i < s.n && plan_holds_x(b); i++)
+        s.own[i] = own_rows(g, i * s.by);
+    return s;
+}
+
+/* Which step of K that is. */
+static LLVMValueRef step_at(emit *e, const slide *s, LLVMValueRef x, int kx)
+{
+    LLVMValueRef outer = emit_over(e, x, s->parts);
+
+    outer = emit_mad(e, outer, s->n, emit_si(e, kx));
+    return emit_mad(e, outer, s->parts, emit_rest(e, x, s->parts));
+}
+
+/* Of y, the step that is `ahead` of step x's first position. */
+static void slide_y(emit_tile *g, const slide *s, LLVMValueRef x, int ahead)
+{
+    emit *e = g->e;
+    LLVMValueRef at = emit_mad(e, x, s->n, emit_si(e, ahead));
+    LLVMBasicBlockRef no;
+
+    x = emit_add(e, x, emit_si(e, ahead / s->n));
+    no = emit_when(e, emit_below(e, x, emit_si(e, s->steps)));
+    emit_plain_copy(g, &g->y, step_at(e, s, x, ahead % s->n),
+                    emit_rest(e, at, g->b->pairs));
+    emit_when_end(e, no);
+}
+
+static void slide_x(emit_tile *g, const slide *s, LLVMValueRef x)
+{
+    emit *e = g->e;
+    LLVMBasicBlockRef no = emit_when(e, emit_below(e, x, emit_si(e, s->steps)));
+
+    emit_plain_copy(g, &g->x, step_at(e, s, x, 0), emit_rest(e, x, 2));
+    emit_when_end(e, no);
+}
+
+static void run_slide(emit_tile *g, const slide *s, LLVMValueRef x)
+{
+    emit *e = g->e;
+    int ahead = g->b->pairs - 1;
+
+    for (int kx = 0; kx < s->n; kx++) {
+        LLVMValueRef at = emit_mad(e, x, s->n, emit_si(e, kx));
+
+        begin_at(g, emit_rest(e, x, 2), kx * s->by, s->own[kx],
+                 emit_rest(e, at, g->b->pairs));
+        e->abi->wait(e, 1);
+        e->abi->await_copies(e, ahead - 2);
+        settle(g);
+        if (!kx)
+            slide_x(g, s, emit_add(e, x, emit_si(e, 1)));
+        slide_y(g, s, x, kx + ahead);
+        e->abi->close_copies(e);
+    }
+}
+
+static void run_all_slides(emit_tile *g)
+{
+    emit *e = g->e;
+    slide s = find_slide(g);
+    int held = plan_holds_x(g->b) ? 2 : 1;
+    int64_t last = s.steps / held * held;
+    emit_loop x;
+
+    slide_x(g, &s, emit_si(e, 0));
+    for (int i = 0; i < g->b->pairs - 1; i++) {
+        slide_y(g, &s, emit_si(e, 0), i);
+        e->abi->close_copies(e);
+    }
+    e->abi->await_copies(e, g->b->pairs - 2);
+    settle(g);
+    emit_level_loop_open(e, &x, emit_si(e, 0), emit_si(e, last), held);
+    for (int i = 0; i < held; i++)
+        run_slide(g, &s, emit_add(e, x.at, emit_si(e, i)));
+    emit_level_loop_close(e, &x);
+    if (last < s.steps) {
+        e->abi->wait(e, 0);
+        run_slide(g, &s, emit_si(e, last));
+    }
+}
+
+/* ---- all steps ---- */
+
+static void run_steps(emit_tile *g)
+{
+    emit *e = g->e;
     int held = plan_holds_x(g->b) ? 2 : 1;
     int64_t last = g->steps / held * held;
     emit_loop s;
 
-    assert(g->chains == 1 && g->b->along_n == 1);
     if (held > 1)
-        find_own_rows(g);
-    e->abi->open_sums(e, g->slot, g->nacc);
+        g->x_own = own_rows(g, 0);
     fill(g);
     emit_open_turns(e, &s, 0, last, held);
     if (g->b->by_itself)
@@ -341,6 +460,19 @@ void emit_wide_run(emit_tile *g)
         e->abi->wait(e, 0); /* ptxas sees only in a loop what goes on */
         run_by_itself(g, emit_si(e, last));
     }
+}
+
+void emit_wide_run(emit_tile *g)
+{
+    emit *e = g->e;
+    LLVMValueRef *acc = sd_arena_array(e->a, LLVMValueRef, g->nacc);
+
+    assert(g->chains == 1 && g->b->along_n == 1);
+    e->abi->open_sums(e, g->slot, g->nacc);
+    if (plan_slides_in_area(g->b))
+        run_all_slides(g);
+    else
+        run_steps(g);
     if (g->b->pairs > 2)
         e->abi->wait(e, 0);
     if (g->b->by_itself)

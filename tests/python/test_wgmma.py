@@ -79,18 +79,18 @@ def of_batch():
         lhs_contracting_dims={2}, rhs_contracting_dims={1}""", want
 
 
-def convolution(kind="bf16", n=8, side=28, c=24, f=192, more="", weights="01io"):
+def convolution(kind="bf16", n=8, side=28, c=24, f=192, more="", weights="01io", stride=1):
     x, y = random(kind, n, side, side, c), random(kind, 3, 3, c, f)
     wide = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
     want = sum(wide[:, i:i + side, j:j + side] @ y[i, j].astype(np.float32)
-               for i in range(3) for j in range(3))
+               for i in range(3) for j in range(3))[:, ::stride, ::stride]
     y = y if weights == "01io" else np.ascontiguousarray(y.transpose(3, 0, 1, 2))
-    return [x, y], f"""ROOT r = f32[{n},{side},{side},{f}] convolution(p0, p1),
-        window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_{weights}->b01f{more}""", want
+    return [x, y], f"""ROOT r = f32[{n},{side // stride},{side // stride},{f}] convolution(p0, p1),
+        window={{size=3x3 pad=1_1x1_1 stride={stride}x{stride}}}, dim_labels=b01f_{weights}->b01f{more}""", want
 
 
-BY_THEMSELVES = ("plain nn", "few columns", "few features", "plain tt", "plain s8", "plain convolution", "trimmed", "held", "held odd",
-                 "held convolution")  # copies
+BY_THEMSELVES = ("plain nn", "few columns", "plain tt", "plain s8", "trimmed", "held", "held odd", "strided")  # copies
+SLIDE = ("few features", "plain convolution", "held convolution", "held rows")  # x, along the window's rows
 TRIMMED, HELD = ", operand_precision={tf32,tf32}", ", operand_precision={default,tf32}"
 EXACT = ", operand_precision={highest,highest}"
 PROGRAMS = {
@@ -124,6 +124,8 @@ PROGRAMS = {
     "held": lambda: product("f32", "f32", "nt", 2304, 2048, 192, HELD),
     "held odd": lambda: product("f32", "f32", "nt", 1159, 1001, 160, HELD),
     "held convolution": lambda: convolution("f32", 32, 56, 64, 64, HELD, "o01i"),
+    "held rows": lambda: convolution("f32", 4, 140, 32, 64, HELD, "o01i"),
+    "strided": lambda: convolution("bf16", 32, 56, 64, 128, stride=2),
     "epilogue": with_epilogue, "batch": of_batch, "convolution": convolution}
 ONE_TURN = ("short", "s8 odd")
 
@@ -146,7 +148,7 @@ def test_products(name, tmp_path):
     args, body, want = PROGRAMS[name]()
     text, plan, path = compiled(tmp_path, entry(args, body))
     assert ".target sm_90a" in text and "64 x 256 x" in plan
-    assert ("3 pairs by themselves" if name == "plain short" else
+    assert ("3 pairs by themselves" if name == "plain short" else "x slides along" if name in SLIDE else
             "4 pairs by themselves" if name in BY_THEMSELVES else "3 pairs,") in plan
     assert ("16 x 1 sub-groups" in plan) == name.startswith("few")  # a group of 512
     assert ('.pragma "nounroll";' in text) == (name not in ONE_TURN)  # else ptxas takes seconds

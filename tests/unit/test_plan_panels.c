@@ -101,6 +101,49 @@ static void steps_are_full(void **state)
         }
 }
 
+/* A wide engine's x slides where a row of the tile is the image's, with strides
+ * of 1 and whole lines of features. */
+#define WIDE(side, features, more) \
+    "HloModule m\nENTRY e { x = bf16[32," side "," side "," features \
+    "] parameter(0) y = bf16[3,3," features ",64] parameter(1) ROOT r = " \
+    "bf16[32," side "," side ",64] convolution(x, y), " \
+    "window={size=3x3 " more "}, dim_labels=b01f_01io->b01f }"
+static const char wide[] = WIDE("56", "64", "pad=1_1x1_1");
+static const char wide_rows[] = WIDE("140", "64", "pad=1_1x1_1");
+static const char full_rows[] = WIDE("112", "128", "pad=1_1x1_1");
+static const char holes[] = WIDE("56", "64", "pad=2_2x2_2 rhs_dilate=2x2");
+static const char half_lines[] = WIDE("56", "32", "pad=1_1x1_1");
+
+static void rows_slide_in_their_area(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t halo; /* 0: it does not slide */
+        int64_t row; /* of the image, as the tile counts it */
+    } want[] = {{wide, 2, 58},
+                {wide_rows, 2, 142},
+                {full_rows, 2, 114},
+                {holes, 4, 60},
+                {half_lines, 0, 56}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(want); i++) {
+        sd_arena *a = sd_arena_create();
+        plan *p = plan_on(a, want[i].text, "cuda:sm_90");
+        const plan_blocks *b = blocks_of(p);
+
+        assert_int_equal(plan_slides_in_area(b), want[i].halo > 0);
+        assert_int_equal(plan_tile_extent(p->kernel[0], b,
+                                          plan_last_axis(plan_block_rows(b))),
+                         want[i].row);
+        if (want[i].halo)
+            assert_int_equal(plan_slide_rows(p->kernel[0], b),
+                             b->mt + want[i].halo);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* ---- broken ---- */
 
 static void one_zero_more(plan *p)
@@ -143,6 +186,11 @@ static void no_slides(plan *p)
     blocks_of(p)->slides = false;
 }
 
+static void it_slides(plan *p)
+{
+    blocks_of(p)->slides = true;
+}
+
 static void broken_ones_are_refused(void **state)
 {
     (void)state;
@@ -162,12 +210,15 @@ static void broken_ones_are_refused(void **state)
                 "an operand that blocks do not read");
     want_broken(window, "cl:pvc", no_slides,
                 "an operand that blocks do not read");
+    want_broken(half_lines, "cuda:sm_90", it_slides,
+                "an x that has nowhere to slide");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_full),
+        cmocka_unit_test(rows_slide_in_their_area),
         cmocka_unit_test(broken_ones_are_refused)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -425,7 +425,7 @@ static void run_all_slides(emit_tile *g)
     }
     e->abi->await_copies(e, g->b->pairs - 2);
     settle(g);
-    emit_level_loop_open(e, &x, emit_si(e, 0), emit_si(e, last), held);
+    emit_open_turns(e, &x, 0, last, held);
     for (int i = 0; i < held; i++)
         run_slide(g, &s, emit_add(e, x.at, emit_si(e, i)));
     emit_level_loop_close(e, &x);

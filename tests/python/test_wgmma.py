@@ -127,7 +127,7 @@ PROGRAMS = {
     "held rows": lambda: convolution("f32", 4, 140, 32, 64, HELD, "o01i"),
     "strided": lambda: convolution("bf16", 32, 56, 64, 128, stride=2),
     "epilogue": with_epilogue, "batch": of_batch, "convolution": convolution}
-ONE_TURN = ("short", "s8 odd")
+ONE_TURN = ("short", "s8 odd", "held rows")
 
 
 def judged(text, plan, args, want):

@@ -408,7 +408,7 @@ static double share_of(const cluster *c, const cluster_view *v)
 }
 
 /* A value is computed at the loop of the deepest axis that it varies on. */
-double cluster_times(const cluster *c, const cluster_member *m)
+double cluster_times(const cluster *c, const cluster_member *m, uint64_t dims)
 {
     const plan_space *s = &c->space;
     double upto[64], n = 1, all = 0;
@@ -427,7 +427,7 @@ double cluster_times(const cluster *c, const cluster_member *m)
         uint64_t varies = 0;
 
         for (int d = 0; d < v->rank; d++)
-            varies |= v->index[d]->varies;
+            varies |= dims >> d & 1 ? v->index[d]->varies : 0;
         all += varies ? share_of(c, v) * upto[plan_last_axis(varies)] : 1;
     }
     return all;

@@ -77,8 +77,9 @@ bool cluster_reaches(clusters *cs, cluster *from, cluster *to);
 bool cluster_user_reaches(clusters *cs, hlo_inst *in, cluster *to);
 bool cluster_merge(clusters *cs, cluster *x, cluster *y);
 double cluster_points(const cluster *c); /* iterations of its loops */
-/* How often its loops would compute a value under those views. */
-double cluster_times(const cluster *c, const cluster_member *m);
+/* How often its loops would compute a value under those views, or what of it
+ * depends on those dimensions alone (bits). */
+double cluster_times(const cluster *c, const cluster_member *m, uint64_t dims);
 void cluster_build(clusters *cs, cluster *c);   /* makes the fusion, */
 void cluster_replace(clusters *cs, cluster *c); /* and gives it the uses */
 

@@ -34,6 +34,12 @@ bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb)
     return true;
 }
 
+bool plan_px_names_node(const plan_expr *e)
+{
+    return e && (e->kind == PX_NODE || plan_px_names_node(e->a) ||
+                 plan_px_names_node(e->b));
+}
+
 bool plan_expr_stride(const plan_expr *e, int axis, int64_t *stride)
 {
     *stride = 0;

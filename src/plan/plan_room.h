@@ -53,6 +53,8 @@ bool plan_keep_row(plan_kernel *k, int lane, int v, const device_desc *dev);
 
 /* If joining axes a and b (extent eb) to one keeps e as simple as it is. */
 bool plan_px_joins(const plan_expr *e, int a, int b, int64_t eb);
+/* If a place in e is read from memory, or computed. */
+bool plan_px_names_node(const plan_expr *e);
 
 /* ---- views (plan_view.c): which elements of its operands a value needs ----
  */

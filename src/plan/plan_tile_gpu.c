@@ -333,17 +333,13 @@ static void stream_points(plan_kernel *k, int lane, const device_desc *dev)
 
 enum { TURN_ITEMS = 32, TURN_BYTES = 4 };
 
-static bool names_node(const plan_expr *e)
-{
-    return e && (e->kind == PX_NODE || names_node(e->a) || names_node(e->b));
-}
-
 /* Is n read across LANE and along axis `cross`, all of it? */
 static bool crosses(const plan_node *n, int lane, int cross)
 {
     int64_t s;
 
-    return n->kind == PN_LOAD && plan_fills_zeros(n) && !names_node(n->off) &&
+    return n->kind == PN_LOAD && plan_fills_zeros(n) &&
+           !plan_px_names_node(n->off) &&
            (!plan_expr_stride(n->off, lane, &s) || (s & ~1 && s != -1)) &&
            plan_expr_stride(n->off, cross, &s) && s == 1;
 }

@@ -33,7 +33,9 @@ enum {
     MOST_AT_ONCE = 16,
     SMALL = 16384, /* computing this much again costs less than a launch */
     SMALL_HEAVY = 2048,
-    SMALL_HOLES = 64
+    SMALL_HOLES = 64,
+    MOST_PICKS = 2, /* places that are read at which it is computed again */
+    FEW_PICKS = 65536 /* reads at places so often cost less than a launch */
 };
 
 int64_t cluster_count_of(const hlo_inst *in)
@@ -93,12 +95,45 @@ static bool has_holes(const cluster_member *m)
     return false;
 }
 
+/* At how many places that are read themselves is it needed?  A chain of steps
+ * that each pick from the one before doubles that with each, and with it work
+ * and code. */
+static int picks_of(const cluster_member *m)
+{
+    int n = 0;
+
+    for (int i = 0; i < m->view.n; i++)
+        for (int d = 0; d < m->view.at[i].rank; d++)
+            if (plan_px_names_node(m->view.at[i].index[d])) {
+                n++;
+                break;
+            }
+    return n;
+}
+
 /* In its loop, which asks for an element once for every result that it is in.
  * A place that is read from memory also hides from the compilers of GPUs that
  * all items read the same: such a read becomes a gather. */
 static bool in_contraction(const cluster *c, const cluster_member *m)
 {
     return c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m);
+}
+
+/* Of pairs of what is picked (boxes in the order of their scores, say) each is
+ * picked anew for all others, where in memory they would lie side by side. */
+static bool picks_again(const cluster *c, const cluster_member *m)
+{
+    const hlo_dims *offset = &m->in->u.gather->offset_dims;
+    uint64_t picked = UINT64_MAX;
+    double places = 1, times;
+
+    for (int i = 0; i < offset->n; i++)
+        picked &= ~(1ull << offset->at[i]);
+    for (int d = 0; d < m->in->shape->rank; d++)
+        if (picked >> d & 1)
+            places *= (double)m->in->shape->dim[d];
+    times = cluster_times(c, m, picked);
+    return times > FEW_PICKS && times > 4 * places;
 }
 
 /* Kept where it is computed it is half the bytes for whoever multiplies, and
@@ -126,7 +161,8 @@ static bool turns_for_product(const hlo_inst *in)
 
 bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
 {
-    double times = cluster_times(c, m), n = (double)cluster_count_of(m->in);
+    double times = cluster_times(c, m, UINT64_MAX);
+    double n = (double)cluster_count_of(m->in);
     uint8_t props = hlo_info(m->in)->props;
     const hlo_inst *in = m->in;
 
@@ -135,6 +171,8 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
         return true;
     if (in->op == HLO_GATHER && times > 2 * n && in_contraction(c, m) &&
         c->inner->op != HLO_REDUCE)
+        return false;
+    if (in->op == HLO_GATHER && picks_again(c, m))
         return false;
     if (turns_for_product(in))
         return times <= 2 * n || !in_contraction(c, m);
@@ -149,6 +187,8 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
         return times <= SMALL_HOLES;
     if (props & HLO_P_HEAVY)
         return times <= SMALL_HEAVY;
+    if (times > 2.01 * n && picks_of(m) > MOST_PICKS)
+        return false;
     if (times <= SMALL)
         return true;
     if (!(props & HLO_P_CHEAP) || is_complex_product(in))

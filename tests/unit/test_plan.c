@@ -366,6 +366,8 @@ static void plans_read_as_before(void **state)
                {"large/gradients", 2, 3},
                {"large/wide_operands", 2, 3},
                {"large/window_gradient", 2, 3},
+               {"picked_chain", 0, 1},
+               {"picked_pairs", 0, 1},
                {"powers", 0, 1},
                {"scan_heavy", 0, 1},
                {"batch_of_eight", 0, 1},

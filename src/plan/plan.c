@@ -1,5 +1,6 @@
 /* Planning, stage by stage. */
 #include "plan_mem.h"
+#include "plan_whole.h"
 
 /* Computations that are steps: the entry, bodies, conditions, branches. */
 typedef sd_vec(hlo_comp *) comp_list;

@@ -8,7 +8,7 @@
  * axis: whole vectors of as many rows are read along the row, and the square is
  * turned in registers (emit_across.c).  The same, the other way round, writes
  * them.  Sums keep their order, since copies follow one another. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 enum {
     LEAST_ROW = 4, /* elements */

@@ -1,7 +1,7 @@
 /* Areas: what a group of work items keeps in local memory, and on the host a
  * thread in its scratch.  A kernel has few of them, and each place is said here
  * alone: emitters read it, plan_verify holds the areas against one another. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 /* ---- which values are parked ---- */
 

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_room.h"
+#include "plan_lower.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 /* ---- which blocks a mask leaves empty ---- */
 

@@ -7,7 +7,8 @@
  * the second level of cache, and y's panel from the first.  A block of K
  * positions is so long that accumulators are seldom reloaded, and so short that
  * a panel of y and one of x fit the first level together. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
 
 enum {
     LEAST_EXTENT = 6,   /* of M and K: below, copies cost what they save */
@@ -132,7 +133,8 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
 
         if (e->needs & ~dev->features || !x || !y ||
             sd_dtype_table[c->dtype].bits != 32 ||
-            (e->sum && (e->sum != c->dtype || !plan_asks_for(c, e->part))) ||
+            (e->sum &&
+             (e->sum != c->dtype || !plan_may_multiply(c, e->part))) ||
             (e->tiles && !fills_tiles(k, b, e)))
             continue;
         b->engine = (plan_engine)i;

@@ -1,6 +1,7 @@
 /* How the groups of plan_blocks_gpu.c copy the operands of their blocks, and
  * what else their items read and write at once. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
 
 enum {
     ACCESS = 16, /* positions of LANE that an item takes, at most */

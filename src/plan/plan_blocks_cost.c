@@ -1,6 +1,7 @@
 /* What a tile of plan_blocks_gpu.c asks of a device: registers of an item or a
  * sub-group, and their instructions. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
 
 #include <math.h>
 

@@ -5,7 +5,8 @@
  * and one that is in registers for all columns of an item: of 128 x 128
  * positions an item of 256 has 8 x 8, which are 64 multiplications for 16
  * elements read. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
 
 enum {
     LEAST_WORK = 1 << 15, /* multiplications */
@@ -76,7 +77,7 @@ static void choose_engine(const plan_kernel *k, plan_blocks *b,
                         *y = plan_narrow(b->y, e->part);
 
         if (!e->m || e->needs & ~dev->features || e->sum != c->dtype || !x ||
-            !y || !plan_asks_for(c, e->part) ||
+            !y || !plan_may_multiply(c, e->part) ||
             (e->several && !has_wide_tiles(k, b, dev)))
             continue;
         b->engine = (plan_engine)i;

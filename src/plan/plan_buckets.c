@@ -2,7 +2,8 @@
  * places (plan_buckets): how many buckets, and the kernel.  Updates need be in
  * order by bucket alone, which is one digit of a sort instead of as many as
  * places have, and the array is read and written once. */
-#include "plan_room.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 enum {
     MOST_BITS = 8,

@@ -3,7 +3,7 @@
 #ifndef PLAN_CLUSTER_H
 #define PLAN_CLUSTER_H
 
-#include "plan_room.h"
+#include "plan_lower.h"
 
 typedef struct cluster cluster;
 typedef struct cluster_place cluster_place;

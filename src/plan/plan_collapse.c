@@ -1,7 +1,7 @@
 /* Neighbouring axes that every offset and guard runs through as if they were
  * one become one: longer vectors, fewer loops.  And an axis of features becomes
  * two where a convolution has groups of them. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 enum { SHORT_ROW = 64 };
 

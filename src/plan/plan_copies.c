@@ -1,7 +1,7 @@
 /* What is left of the mapping when axes have places and tiles: the order of the
  * loops outside of the stages, the copies that stand side by side in registers,
  * and the passes over a stage's loops (plan_passes.c). */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 /* ---- the loops outside of the stages ---- */
 

@@ -7,7 +7,7 @@
  *
  * Axes of the nest are cut from the outermost to LANE, and an inner one anew in
  * each stretch of those outside, by what is still asked there. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 enum {
     LEAST_KNOWN = 4, /* steps of LANE's copies, of the longest stretch */

@@ -8,7 +8,9 @@
  *
  * between the same buffers as mergings (plan_parts.c).  Which digit it is, is
  * an operand, so kernels between the same buffers are one. */
+#include "plan_mapping.h"
 #include "plan_parts.h"
+#include "plan_whole.h"
 
 enum {
     /* elements of an item: where they are in registers, of which two groups of

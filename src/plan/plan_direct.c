@@ -4,7 +4,7 @@
  * rows are apart, and what lies outside is 0.  So nothing is copied to local
  * memory, edges need no guards, and the padding of an image is what lies above
  * its first row and below its last. */
-#include "plan_room.h"
+#include "plan_blocks.h"
 
 enum {
     PITCH_OF = 8,        /* rows are a multiple of so many bytes apart, */

@@ -4,7 +4,7 @@
  * are masked: a sum of 1,000,003 numbers took twice the time of 1,048,576.  The
  * loop of a pass all of whose sums are filled from one position on ends there,
  * and asks nothing before. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 /* Does taking `init` once more, from which it starts, leave the sum n as it is?
  */

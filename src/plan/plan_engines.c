@@ -1,6 +1,6 @@
 /* What multiplies and adds in blocks: the table of engines (engines.def), and
  * which operands and products they take. */
-#include "plan_room.h"
+#include "plan_blocks.h"
 
 const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
 #define ENGINE(id, needs_, depth_, bits_) \
@@ -111,7 +111,7 @@ bool plan_is_trimmed(const plan_node *c, const plan_node *n)
 
 /* Products of f32 stay what they are, also where what they are made of would
  * fit. */
-bool plan_asks_for(const plan_node *c, sd_dtype t)
+bool plan_may_multiply(const plan_node *c, sd_dtype t)
 {
     return sd_dtype_kind(t) != SD_K_FLOAT ||
            (c->in->arg[0]->shape->dtype == t &&

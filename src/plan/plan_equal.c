@@ -1,7 +1,8 @@
 /* Kernels of equal content are built once.  What is compared is all that an
  * emitter or a launch reads, and not the name; the hash only finds those that
  * are worth comparing. */
-#include "plan_room.h"
+#include "plan_lower.h"
+#include "plan_whole.h"
 
 static bool same_expr(const plan_expr *x, const plan_expr *y)
 {

@@ -3,7 +3,7 @@
  * number to the tile's places, and then finds them in its cache.  So it is
  * where the places of a tile lie one after the other, as a range of places or
  * the table of a batch does. */
-#include "plan_room.h"
+#include "plan_whole.h"
 
 int64_t plan_own_places(const plan_kernel *k, int axis)
 {

@@ -6,7 +6,7 @@
  * part of it each, one after the other.  A lane's sum is added in order all the
  * same: each team goes on where the one before has ended, while the others
  * wait. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 enum {
     HEAVY_NODES = 40,

@@ -2,7 +2,7 @@
  * for its element at its own place, and every instruction asks its operands at
  * the places that plan_view.c says.  Recursion is as deep as the fusion, which
  * plan_fuse bounds. */
-#include "plan_room.h"
+#include "plan_lower.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* Reductions: REDUCE, windows, and the contractions that no library takes. */
-#include "plan_room.h"
+#include "plan_lower.h"
 
 #include <assert.h>
 
@@ -138,6 +138,15 @@ static plan_node *lower_terms(plan_lowering *lw, const hlo_inst *in,
     return plan_body_inline(lw, body, 0, param);
 }
 
+/* Strided lanes of a sum of so many elements (plan_order); minor: they are
+ * neighbours in memory. */
+static int order_lanes(int64_t extent, bool minor)
+{
+    if (minor)
+        return extent >= 64 ? 64 : 1;
+    return extent >= 16 ? 8 : 1;
+}
+
 static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
                                index_in index, plan_guards g)
 {
@@ -165,7 +174,7 @@ static plan_node *lower_reduce(plan_lowering *lw, const hlo_inst *in, int out,
             minor &= s->dim[d] == 1;
         if (s->dim[in->dims.at[0]] == 0)
             return arg[nout + out];
-        lanes = plan_order_lanes(s->dim[in->dims.at[0]], minor);
+        lanes = order_lanes(s->dim[in->dims.at[0]], minor);
     }
     red = nout > 1 ? same_reduce(lw, in, nout, arg, over) : NULL;
     if (red)

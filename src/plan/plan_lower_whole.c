@@ -1,5 +1,6 @@
 /* Kernels of one instruction: updates in place, scatters, scans, sorts. */
-#include "plan_room.h"
+#include "plan_lower.h"
+#include "plan_whole.h"
 
 typedef const plan_expr *const *index_in;
 

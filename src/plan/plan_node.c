@@ -1,6 +1,6 @@
 /* Making nodes.  Equal nodes are one node: what two instructions compute from
  * the same operands is computed once. */
-#include "plan_room.h"
+#include "plan_lower.h"
 
 #include <stdlib.h>
 

@@ -13,7 +13,9 @@
  *
  * Where few of a row are wanted, only so many of each piece are kept, and those
  * of all pieces are the next row to be sorted so, until it is a piece. */
+#include "plan_mapping.h"
 #include "plan_parts.h"
+#include "plan_whole.h"
 
 enum {
     MOST_PIECE = 2048,

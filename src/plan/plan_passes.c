@@ -1,6 +1,6 @@
 /* The passes over a stage's loops: which sinks share one, what it computes for
  * them, and what becomes of the strided lanes of its sums. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 /* ---- what the index expressions of a node need ---- */
 

@@ -2,7 +2,9 @@
  * plan_places.h says how they run. */
 #include <string.h>
 
-#include "plan_room.h"
+#include "plan_lower.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 /* Slots: x, y, the result. */
 sd_status plan_lower_placing(plan_lowering *lw, const hlo_inst *in)

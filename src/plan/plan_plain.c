@@ -3,7 +3,8 @@
  * guards ask for positions of K, they are a window's: which of them fail for a
  * row is found once, as bits, and what fails is read from a slot of zeros, so
  * the loop over steps computes no guard and no address but one addition. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
 
 enum { BITS = 31 }; /* of a word without its sign */
 

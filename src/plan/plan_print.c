@@ -1,5 +1,5 @@
 /* Plans as text, for dumps and golden files. */
-#include "plan_room.h"
+#include "plan_whole.h"
 
 static void print_expr(sd_buf *b, const plan_expr *e)
 {

@@ -16,7 +16,9 @@
  * Where a processor runs the items (no `access` of several elements: Intel's
  * runtime for CPUs), one item takes 2 ns an update, which is quicker than to
  * sort (90) or to meet (3 to 15). */
-#include "plan_room.h"
+#include "plan_lower.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 #include <assert.h>
 

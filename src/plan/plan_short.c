@@ -12,7 +12,8 @@
  *
  * Strands, too, are for such an axis further out, where what is read has it
  * last: channels that are put apart. */
-#include "plan_room.h"
+#include "plan_lower.h"
+#include "plan_mapping.h"
 
 enum {
     MOST_SHORT = 4,    /* positions that become nodes; */

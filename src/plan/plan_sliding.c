@@ -9,7 +9,7 @@
  * the same order.  Every fourth of these sums is a row's, and is taken out by
  * the shuffles of one position (emit_sliding.c).  What is added besides costs
  * less, as long as it is one instruction. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 /* Numbers of a row, by their bytes: longer ones are turned in registers as
  * quickly (plan_across.c), and eight bytes are no faster so. */

@@ -6,7 +6,7 @@
  *
  * So are a few powers of one number (columns of a Vandermonde matrix, features
  * of a polynomial): all take the one logarithm of it, and no lane is idle. */
-#include "plan_room.h"
+#include "plan_lower.h"
 
 enum {
     MOST_PLACES = 25, /* numbers for one position, */

@@ -7,7 +7,8 @@
  * odd ones, and < the order of integers or the total order of floats.  Such a
  * comparator can be replaced by comparing integers that are made once for an
  * element. */
-#include "plan_room.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 enum {
     MOST_STEPS = 10000, /* of the search: a comparator may be any graph */

@@ -93,10 +93,3 @@ bool plan_space_index(plan_px *px, const plan_space *s, const sd_shape *root,
     plan_px_reshape(px, s->full, full, root, out);
     return true;
 }
-
-int plan_order_lanes(int64_t extent, bool minor)
-{
-    if (minor)
-        return extent >= 64 ? 64 : 1;
-    return extent >= 16 ? 8 : 1;
-}

@@ -1,6 +1,6 @@
 /* From a list of nodes to a kernel: what nobody needs goes, REDUCEs and STOREs
  * are given stages, and the figures are counted. */
-#include "plan_room.h"
+#include "plan_lower.h"
 
 /* ---- dead nodes ---- */
 

@@ -4,7 +4,7 @@
  * another's.  Taking as many elements at once as there are turns answers that
  * while planning: each strand reads its own operands side by side, and the
  * host writes strands that are neighbours as one wide vector. */
-#include "plan_room.h"
+#include "plan_lower.h"
 
 enum {
     FEW = 4,         /* positions that are a strand each */

@@ -3,7 +3,9 @@
  * the only ones that look at the device, plan_tile_host.c and plan_tile_gpu.c
  * each at one kind; plan_copies.c and plan_areas.c then finish what either
  * began.  What they decide moves work around and never changes a result. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 enum {
     LEAST_GROUP = 16, /* a GPU's group has so many items at least */

@@ -1,6 +1,7 @@
 /* The mapping on a GPU: a tile is what a group of work items takes, LANE is the
  * item in its group. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
 
 enum {
     BLOCK = 16, /* positions of an axis that is crossed, in a tile */

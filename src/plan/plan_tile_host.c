@@ -1,6 +1,8 @@
 /* The mapping on the host: a tile is what a thread takes at a time, LANE is the
  * element of a vector. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 /* A tile that transposes is BLOCK positions of LANE, which is a line of memory,
  * by LONG of the axis that is crossed: the best of the blocks tried where

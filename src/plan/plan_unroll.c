@@ -1,7 +1,7 @@
 /* Rows that a kernel takes at once: copies of an outer axis that share what
  * they read, that a core reads side by side, or whose sums need not wait for
  * each other. */
-#include "plan_room.h"
+#include "plan_mapping.h"
 
 enum {
     REGISTER_ROWS = 4,

@@ -1,6 +1,7 @@
 /* What emitters count on.  Each kernel is looked at by itself: first its axes
  * and nodes, then the mapping, which is the nest, the passes and the areas. */
-#include "plan_room.h"
+#include "plan_blocks.h"
+#include "plan_whole.h"
 
 sd_status plan_bad(const plan_kernel *k, const plan_node *n, const char *what)
 {

@@ -1,6 +1,7 @@
 /* What emitters count on in sorts, in scatters whose updates share the work,
  * and in the memory that steps give to kernels: see plan_verify.c. */
-#include "plan_room.h"
+#include "plan_mapping.h"
+#include "plan_whole.h"
 
 /* ---- sorts ---- */
 

@@ -8,7 +8,7 @@
  * positions so; sums of those beyond are not used.  Where M's axis moves in
  * strides of 2 the even rows are a plane of their own, in which its positions
  * are neighbours, and the odd ones another. */
-#include "plan_room.h"
+#include "plan_blocks.h"
 
 enum {
     ACCESS = 16,    /* bytes that an item copies at once */

@@ -41,7 +41,7 @@ sums $ours $out/ours
 if diff "$base" $out/ours >$out/diff; then
     echo "same: all $(wc -l <$out/ours) files"
 else
-    awk '{print $1, $3}' $out/diff | sort -u -k 2 | grep '^[<>]'
-    echo "same: these differ (<: of the base, >: of this tree)"
+    awk '/^[<>]/ {print $3}' $out/diff | sort -u
+    echo "same: these differ, or one of the two has not got them"
     exit 1
 fi

@@ -266,7 +266,7 @@ struct plan_kernel {
     bool strided;          /* GPUs: the rows of a group are the strided lanes of its
                               sums over an inner axis: no axis is their crowd */
     int subgroup;          /* GPUs: items of a sub-group; 0: left open */
-    int beside;            /* GPUs: so many groups share a unit at least, and its
+    int unit_groups;       /* GPUs: so many groups share a unit at least, and its
                               registers; 0: left open */
     bool large;            /* GPUs: its items have twice the registers, and half as
                               many of them run at once: Intel's, if asked */
@@ -337,7 +337,7 @@ bool plan_body_any_order(const plan_body *body, sd_dtype t);
 const plan_node *plan_scatter_of(const plan_kernel *k);
 /* How many places of a scatter a position of an outer axis has for itself, one
  * after the other: 0 where they lie apart. */
-int64_t plan_own_places(const plan_kernel *k, int axis);
+int64_t plan_places_of_position(const plan_kernel *k, int axis);
 /* The first axis of that place, or -1: none has it; LANE is nowhere in a kernel
  * that sorts or calls. */
 int plan_axis_at(const plan_kernel *k, plan_place place);

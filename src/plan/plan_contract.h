@@ -284,12 +284,15 @@ plan_pace plan_window_pace(const plan_kernel *k, const plan_blocks *b, int w);
 /* How far the window reaches beyond the end of M's axis a, whose positions in a
  * tile are counted with that. */
 int64_t plan_window_halo(const plan_kernel *k, const plan_blocks *b, int a);
-/* Phases of the window's axes from w on.  Rows of x's area of one phase of all
- * of them; from w's position 0 to another; in all. */
+/* Planes of x's area, one for each phase of the window's axes from w on. */
 int64_t plan_window_planes(const plan_kernel *k, const plan_blocks *b, int w);
+/* Rows of one plane. */
 int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b);
+/* How many rows further on position `at` of the window's axis w finds what its
+ * position 0 finds. */
 int64_t plan_window_shift(const plan_kernel *k, const plan_blocks *b, int w,
                           int64_t at);
+/* Rows of x's area, in all. */
 int64_t plan_window_rows(const plan_kernel *k, const plan_blocks *b);
 /* Of a wide engine's x: does it slide?  Along which axis of K, and how many rows
  * from one of its positions to the next; the rows that the last one begins

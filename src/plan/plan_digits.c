@@ -191,7 +191,7 @@ static plan_part move_elements(const digits *d, int from, int to, int digit,
     }
     plan_part_slot(k, arg, n, numbers_of(d), SD_U32, PLAN_READ);
     k->sort->inner_out = last ? s->inner : 1;
-    k->beside = d->team > 1 ? 2 : 0;
+    k->unit_groups = d->team > 1 ? 2 : 0;
     return (plan_part){k, arg};
 }
 

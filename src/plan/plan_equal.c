@@ -41,7 +41,7 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->order.cut != y->order.cut || x->parked != y->parked ||
         x->exclusive != y->exclusive || x->meets != y->meets ||
         x->pass != y->pass || x->wide != y->wide || x->staged != y->staged ||
-        x->area != y->area || x->narrow != y->narrow ||
+        x->area != y->area || x->of_bf16 != y->of_bf16 ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;
@@ -208,9 +208,10 @@ bool plan_kernel_equal(const plan_kernel *x, const plan_kernel *y)
     if (x->cls != y->cls || x->naxis != y->naxis || x->nouter != y->nouter ||
         x->nnode != y->nnode || x->nslot != y->nslot ||
         x->nstage != y->nstage || x->flops != y->flops ||
-        x->bytes != y->bytes || !same_mapping(x, y) || x->beside != y->beside ||
-        !same_runs(x->runs, y->runs) || !same_buckets(x->buckets, y->buckets) ||
-        !same_sort(x->sort, y->sort) || !same_call(x->call, y->call) ||
+        x->bytes != y->bytes || !same_mapping(x, y) ||
+        x->unit_groups != y->unit_groups || !same_runs(x->runs, y->runs) ||
+        !same_buckets(x->buckets, y->buckets) || !same_sort(x->sort, y->sort) ||
+        !same_call(x->call, y->call) ||
         !plan_same_attend(x->attend, y->attend) ||
         !plan_same_places(x->places, y->places))
         return false;

@@ -5,7 +5,7 @@
  * the table of a batch does. */
 #include "plan_whole.h"
 
-int64_t plan_own_places(const plan_kernel *k, int axis)
+int64_t plan_places_of_position(const plan_kernel *k, int axis)
 {
     const plan_node *n = plan_scatter_of(k);
     const hlo_gather *g = n->in->u.gather;
@@ -27,7 +27,7 @@ bool plan_tiles_own_places(const plan_kernel *k)
     int cut = 0;
 
     for (int a = 0; a < k->nouter; a++)
-        if (k->axis[a].grid && (cut++ || !plan_own_places(k, a)))
+        if (k->axis[a].grid && (cut++ || !plan_places_of_position(k, a)))
             return false;
     return true;
 }

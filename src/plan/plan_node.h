@@ -78,7 +78,7 @@ typedef enum {
     PN_SCATTER, /* slot[off] = body(slot[off], arg[0]) where guards hold; its
                    kernel runs the `over` axes in order on one lane; over
                    nothing: see `meets` and plan_runs.  On the host a tile may
-                   set its places to arg[1] first (plan_own_places) */
+                   set its places to arg[1] first (plan_places_of_position) */
 } plan_node_kind;
 
 typedef struct { /* a scalar function: reducer, comparator, combiner */
@@ -145,7 +145,7 @@ struct plan_node {
                              and nothing else, a register of them at a time */
     bool rounded;         /* ELT on GPUs: an f32 that is only ever rounded to a
                              bf16 */
-    bool narrow;          /* one of these: a function whose operand is a bf16 */
+    bool of_bf16;         /* one of these: a function whose operand is a bf16 */
     int wide;             /* LOAD, STORE on GPUs: so many positions of LANE,
                              copies of an item, are one access: neighbours in
                              memory, or of a LOAD one element for all.  1: each

@@ -171,7 +171,7 @@ static void print_node(sd_buf *b, const plan_node *n)
                    n->order.cut);
     sd_buf_fmt(b, "%s%s%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
                n->meets ? " meeting" : "", n->down ? " down" : "",
-               n->rounded ? " rounded" : "", n->narrow ? " narrow" : "",
+               n->rounded ? " rounded" : "", n->of_bf16 ? " of bf16" : "",
                n->parked   ? " parked"
                : n->across ? " across"
                : n->staged ? " staged"
@@ -475,9 +475,9 @@ static void print_kernel(sd_buf *b, const plan_kernel *k)
         : k->ranges ? " by ranges"
                     : "",
         k->tiles, k->local_bytes,
-        k->large    ? ", large registers"
-        : k->beside ? ", two of a unit"
-                    : "",
+        k->large         ? ", large registers"
+        : k->unit_groups ? ", two of a unit"
+                         : "",
         k->flops, k->bytes);
     print_slots(b, k);
     print_mapping(b, k);

@@ -517,11 +517,11 @@ static void mark_rounded(plan_kernel *k)
 }
 
 /* Marks the functions of a bf16 among these. */
-static void mark_narrow(plan_kernel *k)
+static void mark_of_bf16(plan_kernel *k)
 {
     plan_for_each_node(n, k)
-        n->narrow = n->rounded && n->narg == 1 && hlo_op_table[n->op].fn &&
-                    converts(n->arg[0], SD_BF16, SD_F32);
+        n->of_bf16 = n->rounded && n->narg == 1 && hlo_op_table[n->op].fn &&
+                     converts(n->arg[0], SD_BF16, SD_F32);
 }
 
 void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
@@ -532,7 +532,7 @@ void plan_tile_gpu(plan_kernel *k, const device_desc *dev)
     k->masks_steps = device_has_quirk(dev, DEVICE_QUIRK_ONE_STEP);
     mark_rounded(k);
     if (dev->features & DEVICE_HAS_NARROW)
-        mark_narrow(k);
+        mark_of_bf16(k);
     if (plan_find_group_blocks(k, lane, dev))
         return;
     if (!turn(k, lane, dev) && !stream(k, lane, dev))

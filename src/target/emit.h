@@ -22,9 +22,13 @@
 #include "emit_abi.h"
 #include "plan.h"
 
-/* EMIT_WIDEST: elements of what is only copied, bytes of 64 (copied_at_once). */
-enum { EMIT_MAX_LANES = PLAN_LANES, EMIT_WIDEST = 64, EMIT_WORD = 4, EMIT_AXES = 64,
-       EMIT_MAX_LEVELS = 70 };
+enum {
+    EMIT_MAX_LANES = PLAN_LANES, /* elements of a vector that is computed with */
+    EMIT_WIDEST = 64, /* and of one that is only copied, which may be bytes */
+    EMIT_WORD = 4,    /* bytes */
+    EMIT_AXES = 64,   /* of a kernel; masks of axes have 64 bits */
+    EMIT_MAX_LEVELS = 70 /* of loops, one in another */
+};
 
 /* One element or a vector of them: complex numbers are two values. */
 typedef struct { LLVMValueRef re, im; } emit_value;
@@ -215,7 +219,7 @@ emit_value emit_poison(emit *e, sd_dtype t, int w);
 
 /* ---- emit_level.c: levels, loops, copies ---- */
 
-emit_mark emit_at(emit *e, int level);  /* go to where that level's code goes */
+emit_mark emit_go_to(emit *e, int level);  /* go to where that level's code goes */
 void emit_back(emit *e, emit_mark m);
 void emit_remember(emit *e, emit_slot *s, emit_value v, int level);
 void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
@@ -502,14 +506,14 @@ LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t);
 LLVMValueRef emit_power_function(emit *e, LLVMTypeRef t, sd_dtype dtype);
 /* Of floats, without a loop (emit_remainder.c); NULL: `by` is no constant power
  * of two. */
-LLVMValueRef emit_rest_of_power(emit *e, LLVMValueRef x, LLVMValueRef by);
+LLVMValueRef emit_float_rest(emit *e, LLVMValueRef x, LLVMValueRef by);
 LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t);
 /* stem: "dl_exp_f32"; elem: the type of one element of the result. */
 LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
                          LLVMValueRef *arg, int narg);
 /* x[0] becomes the function n of it, a bf16, near enough for what is rounded to
  * bf16; false: the device has no such function. */
-bool emit_devlib_narrow(emit *e, const plan_node *n, emit_value *x);
+bool emit_devlib_of_bf16(emit *e, const plan_node *n, emit_value *x);
 /* Host: calls the machine code of a device function that works on memory. */
 LLVMValueRef emit_devlib_code(emit *e, const char *name, LLVMTypeRef result,
                               LLVMValueRef *arg, int narg);

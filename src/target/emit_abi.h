@@ -97,10 +97,11 @@ typedef struct {
     LLVMValueRef (*trim)(emit *e, LLVMValueRef v); /* f32 as an engine takes it */
     void (*place)(emit *e, LLVMValueRef i, LLVMValueRef *m, LLVMValueRef *n);
     void (*beside)(const emit *e, int sum, int *m, int *n);
-    /* Such a block, by all that the message is told, a word an item; how many
-     * bytes of a row its first column is a number of; the word for its shape. */
+    /* Such a block, by all that the message is told, a word an item. */
     LLVMValueRef (*read_block)(emit *e, emit_reads what, LLVMValueRef told);
+    /* The message counts columns in units of so many bytes. */
     int (*block_unit)(emit_reads what);
+    /* The word that says its shape. */
     unsigned (*block_shape)(emit_reads what);
     /* Sums of deep blocks are the engine's own from when they begin, as 0, until
      * they are taken, to their slots. */

@@ -238,7 +238,7 @@ LLVMValueRef emit_devlib(emit *e, const char *stem, LLVMTypeRef elem,
     return LLVMGetPoison(elem);
 }
 
-bool emit_devlib_narrow(emit *e, const plan_node *n, emit_value *x)
+bool emit_devlib_of_bf16(emit *e, const plan_node *n, emit_value *x)
 {
     const char *name = sd_arena_fmt(e->a, "dl_%s_bf16", hlo_op_table[n->op].fn);
 

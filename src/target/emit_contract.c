@@ -26,7 +26,7 @@ static LLVMValueRef area(emit *e, size_t at)
 /* The same before all loops, for emit_go. */
 static LLVMValueRef area_from_start(emit *e, size_t at)
 {
-    emit_mark mark = emit_at(e, 0);
+    emit_mark mark = emit_go_to(e, 0);
     LLVMValueRef p = area(e, at);
 
     emit_back(e, mark);
@@ -62,7 +62,7 @@ static void add_local(emit *e, emit_terms *s, int axis, uint64_t in,
 
         if (a != axis && !(in >> a & 1))
             continue;
-        mark = emit_at(e, x->level);
+        mark = emit_go_to(e, x->level);
         v = LLVMBuildNSWMul(e->b, x->at, emit_si(e, by), "");
         emit_back(e, mark);
         emit_add_term(s, v, x->level);
@@ -70,7 +70,7 @@ static void add_local(emit *e, emit_terms *s, int axis, uint64_t in,
         if (a != axis)
             by *= e->k->axis[a].extent;
     }
-    mark = emit_at(e, SD_MAX(e->axis[axis].level - 1, 0));
+    mark = emit_go_to(e, SD_MAX(e->axis[axis].level - 1, 0));
     v = LLVMBuildNSWMul(e->b, from, emit_si(e, -by), "");
     emit_add_term(s, v, e->standing);
     emit_back(e, mark);

@@ -114,7 +114,7 @@ static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
 
     if (!is_float(p))
         return int_divide(p, x, true);
-    v = emit_rest_of_power(p->e, x[0], x[1]);
+    v = emit_float_rest(p->e, x[0], x[1]);
     return v ? v : from_devlib(p, x);
 }
 

@@ -205,7 +205,7 @@ LLVMValueRef emit_expr(emit *e, const plan_expr *x, int copy, bool vec)
     if (x->b)
         b = emit_expr(e, x->b, copy, vec);
     level = level_of(e, x, copy, vec);
-    mark = emit_at(e, level);
+    mark = emit_go_to(e, level);
     if (vec && a)
         a = to_index(e, a, true, true);
     if (vec && b)
@@ -247,7 +247,7 @@ void emit_go(emit *e, const emit_terms *s, sd_dtype part, LLVMValueRef *p,
     int i = 0;
 
     for (; i < s->n && s->at[i].level < e->standing; i++) {
-        emit_mark mark = emit_at(e, s->at[i].level);
+        emit_mark mark = emit_go_to(e, s->at[i].level);
 
         *p = emit_element(e, part, *p, s->at[i].v);
         emit_back(e, mark);

@@ -468,7 +468,7 @@ static void fill_places(const nest *t, int which)
         return;
     own = count = e->k->slot[n->slot].count;
     if (which >= 0) {
-        own = plan_own_places(e->k, which);
+        own = plan_places_of_position(e->k, which);
         r = t->range[which];
     }
     emit_fill(e, n, emit_times(e, r.lo, own),

@@ -3,7 +3,7 @@
 
 #include "emit.h"
 
-emit_mark emit_at(emit *e, int level)
+emit_mark emit_go_to(emit *e, int level)
 {
     emit_mark m = {LLVMGetInsertBlock(e->b), e->standing};
 

@@ -82,7 +82,7 @@ static emit_value elementwise(emit *e, const plan_node *n, int copy)
         return (emit_value){emit_bool(e, true), NULL};
     if (emit_divides_bytes(e, n, arg, arg))
         return arg[0];
-    if (n->narrow && emit_devlib_narrow(e, n, arg))
+    if (n->of_bf16 && emit_devlib_of_bf16(e, n, arg))
         return arg[0];
     if (n->down)
         return (emit_value){
@@ -174,7 +174,7 @@ emit_value emit_node_value(emit *e, const plan_node *n, int copy)
                 emit_node_value(e, n->arg[i],
                                 emit_canon(e, copy, n->arg[i]->varies));
     level = emit_node_level(e, n);
-    mark = emit_at(e, level);
+    mark = emit_go_to(e, level);
     v = parked ? emit_park_read(e, n, copy) : computed(e, n, copy, level);
     emit_back(e, mark);
     emit_remember(e, s, v, level);

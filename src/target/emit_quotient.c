@@ -195,7 +195,7 @@ emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level)
             at[m] = c;
             x[m++] = emit_node_value(e, n->arg[0], from).re;
         }
-    mark = emit_at(e, emit_node_level(e, by));
+    mark = emit_go_to(e, emit_node_level(e, by));
     v = inverse_of(e, s);
     emit_back(e, mark);
     for (int i = 0; i < m; i++)

@@ -30,7 +30,7 @@ static double inverse_of_power(LLVMValueRef x)
     return 1 / v;
 }
 
-LLVMValueRef emit_rest_of_power(emit *e, LLVMValueRef x, LLVMValueRef by)
+LLVMValueRef emit_float_rest(emit *e, LLVMValueRef x, LLVMValueRef by)
 {
     LLVMTypeRef t = LLVMTypeOf(x);
     double inverse = inverse_of_power(by);

@@ -45,7 +45,7 @@ static void start(emit *e, const plan_node *n, int copy, int w, running *r)
         r->type[o] = emit_widen(emit_type(e, a->dtype), w);
         r->re[o] = emit_alloca(e, r->type[o]);
         r->im[o] = init.im ? emit_alloca(e, r->type[o]) : NULL;
-        m = emit_at(e, level);
+        m = emit_go_to(e, level);
         store_running(e, r, o, emit_splat_value(e, init, w));
         emit_back(e, m);
     }

@@ -99,8 +99,8 @@ static void mark(emit *e)
     mark_number(e, "nvvm.reqntid", e->k->group);
     if (e->k->loop) /* memory of a loop is read and written by turns */
         return;
-    if (e->k->beside)
-        mark_number(e, "nvvm.minctasm", e->k->beside);
+    if (e->k->unit_groups)
+        mark_number(e, "nvvm.minctasm", e->k->unit_groups);
     for (int i = 0; i < e->k->nslot; i++)
         mark_slot(e, i);
 }

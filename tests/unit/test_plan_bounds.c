@@ -359,7 +359,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(k.strided, true);
     DIFFERS(k.large, true);
     DIFFERS(k.masks_steps, true);
-    DIFFERS(node[1].narrow, true);
+    DIFFERS(node[1].of_bf16, true);
     DIFFERS(node[0].wide, 4);
     DIFFERS(node[0].staged, true);
     DIFFERS(node[0].meets, true);
@@ -411,7 +411,7 @@ static void kernels_are_equal_only_in_every_field(void **state)
     DIFFERS(sort.bits, 5);
     DIFFERS(sort.team, 32);
     DIFFERS(sort.inner_out, 7);
-    DIFFERS(k.beside, 2);
+    DIFFERS(k.unit_groups, 2);
     DIFFERS(sort.piece, 2);
     DIFFERS(sort.each, 2);
     DIFFERS(sort.less, NULL);

@@ -76,13 +76,6 @@ typedef enum {
     HLO_PREC_HIGHEST,
     HLO_PREC_TF32
 } hlo_prec;
-/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
- * multiplied with tf32's digits (ADR 33). */
-static inline bool hlo_may_round(const hlo_prec *prec) /* of both operands */
-{
-    return prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST;
-}
-
 /* How a dot is to be computed: a row by XLA's number, row 0 being "as its types
  * say".  Operands are rounded to the type `operand`, products are summed in the
  * type `sum`; either may be HLO_AS_IS, the type that is there. */
@@ -353,6 +346,11 @@ hlo_dims hlo_dims_turned(sd_arena *a, const int64_t *perm, hlo_dims d);
 int hlo_dims_find(hlo_dims d, int64_t x); /* where; -1: nowhere */
 bool hlo_dims_hold(hlo_dims d, int64_t x);
 bool hlo_dims_equal(hlo_dims x, hlo_dims y);
+/* Of a dot or a convolution: both operands' precisions. */
+const hlo_prec *hlo_prec_of(const hlo_inst *in);
+/* JAX's and XLA's rule of GPUs: at every precision but the highest f32 may be
+ * multiplied with tf32's digits (ADR 33).  Whoever sums in f64 wants all. */
+bool hlo_may_round(const hlo_inst *in);
 bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
 /* Adds transposes at the entry's parameters and results, so that it reads and

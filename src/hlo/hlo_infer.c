@@ -171,6 +171,19 @@ bool hlo_dims_equal(hlo_dims x, hlo_dims y)
                           memcmp(x.at, y.at, sizeof *x.at * (size_t)x.n) == 0);
 }
 
+const hlo_prec *hlo_prec_of(const hlo_inst *in)
+{
+    return in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
+}
+
+bool hlo_may_round(const hlo_inst *in)
+{
+    const hlo_prec *prec = hlo_prec_of(in);
+
+    return prec[0] != HLO_PREC_HIGHEST && prec[1] != HLO_PREC_HIGHEST &&
+           in->shape->dtype != SD_F64;
+}
+
 bool hlo_dims_rise(hlo_dims d)
 {
     for (int i = 1; i < d.n; i++)

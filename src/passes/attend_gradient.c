@@ -411,7 +411,7 @@ static bool fits_product(const attend_gradient *g, const hlo_inst *dot,
     return pass_dtype(dot->arg[1]) == of &&
            (of == t ||
             (of == SD_F32 && t == SD_BF16 && !dot->u.dot->algorithm &&
-             pass_may_round(g->dev, dot->u.dot->prec)));
+             pass_may_round(g->dev, dot)));
 }
 
 /* Kernels write a result as q is, or as f32. */

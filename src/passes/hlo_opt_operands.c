@@ -30,10 +30,10 @@ static double count(const sd_shape *s)
     return (double)sd_shape_count(s);
 }
 
-static bool takes(const device_desc *dev, sd_dtype t, const hlo_prec *prec)
+static bool takes(const device_desc *dev, sd_dtype t, const hlo_inst *in)
 {
     return t == SD_S8 || t == SD_U8 ||
-           (t == SD_F32 && pass_may_round(dev, prec));
+           (t == SD_F32 && pass_may_round(dev, in));
 }
 
 /* x has its dimension `last` last, and the others in order. */
@@ -55,13 +55,13 @@ static void find_side(side *s, hlo_inst *x, int64_t last, hlo_prec prec,
 /* Is each of them either right or used so often that it may be made so, and
  * is there one that is to be made? */
 static bool is_worth(const device_desc *dev, const hlo_inst *in, const side *s,
-                     const hlo_prec *prec, int64_t depth, double products)
+                     int64_t depth, double products)
 {
     sd_dtype t = s[0].x->shape->dtype;
     size_t bytes = sd_dtype_bytes(t);
     bool any = false;
 
-    if (!takes(dev, t, prec) || s[1].x->shape->dtype != t ||
+    if (!takes(dev, t, in) || s[1].x->shape->dtype != t ||
         !device_fills_wide(dev, count(in->shape)) ||
         depth * (int64_t)bytes % LINE)
         return false;
@@ -102,7 +102,7 @@ static hlo_inst *make_dot(hlo_inst *in, const device_desc *dev)
     for (int i = 0; i < 2; i++)
         find_side(&s[i], in->arg[i], dims[i][1]->at[0], d.prec[i], i == 0);
     depth = in->arg[0]->shape->dim[d.lhs_contract.at[0]];
-    if (!is_worth(dev, in, s, d.prec, depth, count(in->shape) * (double)depth))
+    if (!is_worth(dev, in, s, depth, count(in->shape) * (double)depth))
         return NULL;
     for (int i = 0; i < 2; i++) {
         x[i] = make(p, &s[i]);
@@ -145,7 +145,7 @@ static hlo_inst *make_conv(hlo_inst *in, const device_desc *dev)
     find_side(&s[0], in->arg[0], c.in_feature, c.prec[0], features_last);
     find_side(&s[1], in->arg[1], c.k_in, c.prec[1], !features_last);
     depth = count(k) / (double)k->dim[c.k_out];
-    if (!is_worth(dev, in, s, c.prec, k->dim[c.k_in], count(in->shape) * depth))
+    if (!is_worth(dev, in, s, k->dim[c.k_in], count(in->shape) * depth))
         return NULL;
     for (int i = 0; i < 2; i++) {
         x[i] = make(p, &s[i]);

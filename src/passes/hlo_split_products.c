@@ -94,8 +94,7 @@ static sd_dtype sum_of(const hlo_inst *in)
 
 /* Is the order of a product's sums free?  Of whole numbers it does not show, and
  * matrix instructions, which add in f32, have their own. */
-static bool adds_as_it_likes(const device_desc *dev, const hlo_inst *in,
-                             const hlo_prec *prec)
+static bool adds_as_it_likes(const device_desc *dev, const hlo_inst *in)
 {
     sd_dtype t = pass_dtype(in->arg[0]), sum = sum_of(in);
 
@@ -104,7 +103,7 @@ static bool adds_as_it_likes(const device_desc *dev, const hlo_inst *in,
     if (sum != SD_F32)
         return false;
     if (t == SD_F32)
-        return pass_may_round(dev, prec);
+        return pass_may_round(dev, in);
     return (t == SD_BF16 || t == SD_F16) && dev->features & DEVICE_HAS_MMA;
 }
 
@@ -203,7 +202,7 @@ static int64_t piece_of_dot(const hlo_inst *in, const device_desc *dev)
     if (SD_MIN(w.rows, w.columns) < LEAST_ROWS ||
         SD_MAX(w.rows, w.columns) < LEAST_COLUMNS ||
         pass_dtype(in->arg[1]) != t ||
-        !adds_as_it_likes(dev, in, in->u.dot->prec))
+        !adds_as_it_likes(dev, in))
         return sd_shape_count(in->shape) <= MOST_RESULTS ? CHAIN : 0;
     if (w.unit == 1) /* zeros fill the last piece */
         w.cut = (w.terms + CHAIN - 1) / CHAIN * CHAIN;
@@ -554,7 +553,7 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
     }
     if (!c || c->feature_groups != 1 || c->batch_groups != 1 ||
         in->shape->rank == SD_MAX_RANK ||
-        !adds_as_it_likes(dev, in, c->prec))
+        !adds_as_it_likes(dev, in))
         return NULL;
     if (c->in_feature == in->arg[0]->shape->rank - 1) {
         n = groups_of_features(in, c, dev);

@@ -29,9 +29,9 @@ static inline hlo_inst *pass_results(hlo_at p, const sd_shape *s, hlo_inst **x)
 {
     return s->dtype == SD_TUPLE ? hlo_make_tuple(p, s->nelem, x) : x[0];
 }
-static inline bool pass_may_round(const device_desc *dev, const hlo_prec *prec)
+static inline bool pass_may_round(const device_desc *dev, const hlo_inst *in)
 {
-    return dev->features & DEVICE_HAS_TF32 && hlo_may_round(prec);
+    return dev->features & DEVICE_HAS_TF32 && hlo_may_round(in);
 }
 /* Floats that are computed in f32. */
 /* Floats that are computed in f32. */

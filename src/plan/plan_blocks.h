@@ -36,8 +36,6 @@ const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n);
 /* May an engine that multiplies t do c?  Floats that the program multiplies in
  * another type stay in that, also where what they are made of is of t. */
 bool plan_may_multiply(const plan_node *c, sd_dtype t);
-/* May the operands of product in, of f32, be rounded to tf32? */
-bool plan_may_round(const hlo_inst *in);
 /* Has n tf32's digits before it is copied? */
 bool plan_is_trimmed(const plan_node *c, const plan_node *n);
 

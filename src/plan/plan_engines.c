@@ -94,19 +94,9 @@ const plan_node *plan_taken_by(const plan_engine_info *e, const plan_node *n)
 
 /* ---- precision ---- */
 
-static const hlo_prec *precision_of(const hlo_inst *in)
-{
-    return in->op == HLO_DOT ? in->u.dot->prec : in->u.conv->prec;
-}
-
-bool plan_may_round(const hlo_inst *in)
-{
-    return hlo_may_round(precision_of(in));
-}
-
 bool plan_is_trimmed(const plan_node *c, const plan_node *n)
 {
-    return precision_of(c->in)[n != c->arg[0]] == HLO_PREC_TF32;
+    return hlo_prec_of(c->in)[n != c->arg[0]] == HLO_PREC_TF32;
 }
 
 /* Products of f32 stay what they are, also where what they are made of would
@@ -116,5 +106,5 @@ bool plan_may_multiply(const plan_node *c, sd_dtype t)
     return sd_dtype_kind(t) != SD_K_FLOAT ||
            (c->in->arg[0]->shape->dtype == t &&
             c->in->arg[1]->shape->dtype == t &&
-            (t != SD_F32 || plan_may_round(c->in)));
+            (t != SD_F32 || hlo_may_round(c->in)));
 }

@@ -250,7 +250,7 @@ bool plan_is_for_wide(const hlo_inst *in, const device_desc *dev)
 {
     sd_dtype t = in->arg[0]->shape->dtype;
 
-    if (in->arg[1]->shape->dtype != t || (t == SD_F32 && !plan_may_round(in)) ||
+    if (in->arg[1]->shape->dtype != t || (t == SD_F32 && !hlo_may_round(in)) ||
         !device_fills_wide(dev, (double)sd_shape_count(in->shape)))
         return false;
     for (int i = 0; i < PLAN_ENGINE_COUNT; i++) {

@@ -29,7 +29,7 @@ int64_t plan_round_up(int64_t n, int64_t to);
 /* So many bytes as whole lines of a cache, at which buffers and areas begin. */
 size_t plan_whole_lines(size_t bytes);
 
-/* ---- expressions (plan_expr.c) ---- */
+/* ---- expressions (plan_expr.c, plan_expr_index.c) ---- */
 
 typedef struct plan_px plan_px; /* the table of one kernel or one analysis */
 plan_px *plan_px_create(sd_arena *a);

@@ -178,6 +178,7 @@ LLVMValueRef emit_over(emit *e, LLVMValueRef x, int64_t by); /* of what is not *
 LLVMValueRef emit_rest(emit *e, LLVMValueRef x, int64_t by); /* negative */
 LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y); /* signed */
 LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y);
+LLVMValueRef emit_at_most(emit *e, LLVMValueRef x, int64_t limit);
 LLVMValueRef emit_larger(emit *e, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef emit_int_like(LLVMValueRef like, int64_t v);
 LLVMValueRef emit_fp_like(LLVMValueRef like, double v);
@@ -522,6 +523,17 @@ LLVMValueRef emit_devlib_kernel(emit *e, const char *name, LLVMTypeRef t);
 void emit_body(emit *e, const plan_body *body, const emit_value *arg,
                emit_value *root);
 
+/* ---- emit_multiply.c ---- */
+
+/* Subnormal operands and results of what comes next count as 0
+ * (docs/numerics.md), until the mode from before, which is returned, is
+ * restored.  Host only. */
+LLVMValueRef emit_drop_subnormals(emit *e);
+void emit_restore_mode(emit *e, LLVMValueRef mode);
+/* acc + x * y as a CONTRACT has it; as wide as acc. */
+emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
+                             emit_value acc);
+
 /* ---- emit_reduce.c: the accumulators of a stage's loops ---- */
 
 emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how);
@@ -534,14 +546,6 @@ void emit_reduce_hand_on(emit *e, emit_reduction *r, bool put);
 void emit_team_sum(emit *e, emit_reduction *r, uint64_t varies);
 /* The end of a CONTRACT's chain. */
 void emit_reduce_chain(emit *e, emit_reduction *r);
-/* Subnormal operands and results of what comes next count as 0
- * (docs/numerics.md), until the mode from before, which is returned, is
- * restored.  Host only. */
-LLVMValueRef emit_drop_subnormals(emit *e);
-void emit_restore_mode(emit *e, LLVMValueRef mode);
-/* acc + x * y as a CONTRACT has it; as wide as acc. */
-emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
-                             emit_value acc);
 /* MAJOR: before each strided lane; then the accumulators hold lane `lane`. */
 void emit_reduce_restart(emit *e, emit_reduction *r);
 void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane);

@@ -160,6 +160,11 @@ LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
     return LLVMBuildSelect(e->b, emit_below(e, x, y), x, y, "");
 }
 
+LLVMValueRef emit_at_most(emit *e, LLVMValueRef x, int64_t limit)
+{
+    return emit_smaller(e, x, emit_int_like(x, limit));
+}
+
 LLVMValueRef emit_larger(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
     return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");

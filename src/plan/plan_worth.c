@@ -12,9 +12,9 @@
 
 enum {
     /* planning a cluster takes the square of its members */
-    MOST_MEMBERS = 240,
+    MOST_MEMBERS = 480,
     MOST_MERGED = 120,
-    MOST_VIEWS = 300,
+    MOST_VIEWS = 600,
     /* a slot is a pointer argument: OpenCL promises 128 of them */
     MOST_ROOTS = 16,
     MOST_OPERANDS = 64,

@@ -149,21 +149,22 @@ static void chains_of_slices_are_cut_into_kernels(void **state)
  * that it reads, and each became a kernel and memory of its own. */
 static void full_kernels_take_numbers(void **state)
 {
+    enum { LINKS = 470 }; /* with their numbers more than a kernel's members */
     sd_arena *a = sd_arena_create();
     sd_buf b = {0};
     plan *p;
 
     (void)state;
     sd_buf_str(&b, "HloModule m\nENTRY f {\n  x0 = f32[4096] parameter(0)\n");
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < LINKS; i++)
         sd_buf_fmt(&b,
                    "  c%d = f32[] constant(%d.5)\n"
                    "  b%d = f32[4096] broadcast(c%d), dimensions={}\n",
                    i, i, i, i);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < LINKS; i++)
         sd_buf_fmt(&b, "  %sx%d = f32[4096] %s(x%d, b%d)\n",
-                   i == 199 ? "ROOT " : "", i + 1, i % 2 ? "add" : "divide", i,
-                   i);
+                   i == LINKS - 1 ? "ROOT " : "", i + 1,
+                   i % 2 ? "add" : "divide", i, i);
     sd_buf_str(&b, "}\n");
     sd_buf_u8(&b, 0);
     p = plan_on(a, b.at, "host:v3");

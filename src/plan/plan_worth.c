@@ -34,8 +34,9 @@ enum {
     SMALL = 16384, /* computing this much again costs less than a launch */
     SMALL_HEAVY = 2048,
     SMALL_HOLES = 64,
-    MOST_PICKS = 2, /* places that are read at which it is computed again */
-    FEW_PICKS = 65536 /* reads at places so often cost less than a launch */
+    SMALL_GATHERED = 4096, /* 1,000 cycles of a CPU more than what lies side
+                              by side */
+    MOST_PICKS = 2 /* places that are read at which it is computed again */
 };
 
 int64_t cluster_count_of(const hlo_inst *in)
@@ -119,21 +120,61 @@ static bool in_contraction(const cluster *c, const cluster_member *m)
     return c->inner && c->inner->op != HLO_REDUCE_WINDOW && varies_inside(c, m);
 }
 
-/* Of pairs of what is picked (boxes in the order of their scores, say) each is
- * picked anew for all others, where in memory they would lie side by side. */
-static bool picks_again(const cluster *c, const cluster_member *m)
+/* Numbers that are apart in what `in` moves and side by side in its result. */
+static int64_t apart(const hlo_inst *in, int d)
 {
-    const hlo_dims *offset = &m->in->u.gather->offset_dims;
-    uint64_t picked = UINT64_MAX;
-    double places = 1, times;
+    const sd_shape *s = in->arg[0]->shape;
+    int64_t n = 1;
 
-    for (int i = 0; i < offset->n; i++)
-        picked &= ~(1ull << offset->at[i]);
+    if (in->op == HLO_TRANSPOSE)
+        d = (int)in->dims.at[d];
+    if (in->op == HLO_SLICE)
+        n = in->u.slice.stride[d];
+    for (int i = d + 1; i < s->rank; i++)
+        n *= s->dim[i];
+    return n;
+}
+
+/* Is what it moves read number by number, and along which dimensions (bits) is
+ * that so? */
+static bool gathers(const hlo_inst *in, uint64_t *dims)
+{
+    int last = in->shape->rank - 1;
+
+    *dims = UINT64_MAX;
+    switch (in->op) {
+    case HLO_GATHER:
+        for (int i = 0; i < in->u.gather->offset_dims.n; i++)
+            *dims &= ~(1ull << in->u.gather->offset_dims.at[i]);
+        return true;
+    case HLO_SLICE:
+    case HLO_DYNAMIC_SLICE:
+    case HLO_TRANSPOSE:
+        while (last > 0 && in->shape->dim[last] == 1)
+            last--;
+        return last >= 0 && apart(in, last) != 1;
+    default:
+        return false;
+    }
+}
+
+/* Of pairs of what is picked (boxes in the order of their scores, a column
+ * against each row) each is picked anew for all others, where in memory they
+ * would lie side by side. */
+static bool gathers_again(const cluster *c, const cluster_member *m)
+{
+    double n = 1, times;
+    uint64_t dims;
+
+    if ((c->inner && c->inner->op != HLO_REDUCE) || !gathers(m->in, &dims))
+        return false;
     for (int d = 0; d < m->in->shape->rank; d++)
-        if (picked >> d & 1)
-            places *= (double)m->in->shape->dim[d];
-    times = cluster_times(c, m, picked);
-    return times > FEW_PICKS && times > 4 * places;
+        if (m->in->shape->dim[d] == 1)
+            dims &= ~(1ull << d);
+        else if (dims >> d & 1)
+            n *= (double)m->in->shape->dim[d];
+    times = cluster_times(c, m, dims);
+    return times >= SMALL_GATHERED && times > 4 * n;
 }
 
 /* Kept where it is computed it is half the bytes for whoever multiplies, and
@@ -172,7 +213,7 @@ bool cluster_is_worth(const cluster *c, const cluster_member *m, int *extra)
     if (in->op == HLO_GATHER && times > 2 * n && in_contraction(c, m) &&
         c->inner->op != HLO_REDUCE)
         return false;
-    if (in->op == HLO_GATHER && picks_again(c, m))
+    if (gathers_again(c, m))
         return false;
     if (turns_for_product(in))
         return times <= 2 * n || !in_contraction(c, m);

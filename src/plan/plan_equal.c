@@ -1,6 +1,8 @@
 /* Kernels of equal content are built once.  What is compared is all that an
  * emitter or a launch reads, and not the name; the hash only finds those that
- * are worth comparing. */
+ * are worth comparing.  A member that is forgotten here would be wrong code for
+ * one of two kernels: tests/unit/test_plan_equal.c changes each byte of each
+ * struct, and lists the members that need no comparison. */
 #include "plan_lower.h"
 #include "plan_whole.h"
 

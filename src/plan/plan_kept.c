@@ -27,7 +27,13 @@ enum {
     MOST_NEAR = 2, /* neighbours: a team is whole warps */
     MOST_TEAMS = 16,
     MOST_ITEMS = 1024,
-    HALF_FILE = 32768 /* registers of a unit */
+    HALF_FILE = 32768, /* registers of a unit */
+    /* Registers of an item beside those in which it keeps a row: the least; of
+     * rows of words; of rows beside which it reads others along LANE. */
+    BESIDE_NARROW = 32,
+    BESIDE_WORDS = 48,
+    BESIDE_OTHERS = 64,
+    FEW_STAGES = 3 /* of more, an item keeps more than what it reads */
 };
 
 bool plan_is_of_row(const plan_kernel *k, const plan_node *n, int lane)
@@ -152,4 +158,36 @@ bool plan_keep_row(plan_kernel *k, int lane, int v, const device_desc *dev)
     if (k->keeps)
         k->vector = k->teams ? word : kept;
     return k->keeps;
+}
+
+/* Is more read along LANE than the row, such as what it is multiplied by? */
+static bool reads_others(const plan_kernel *k, int lane)
+{
+    plan_for_each_node(n, k)
+        if (n->kind == PN_LOAD && n->varies >> lane & 1 &&
+            !plan_is_of_row(k, n, lane))
+            return true;
+    return false;
+}
+
+/* nvJitLink takes registers as if a unit had one group: a softmax of bf16 rows
+ * of 4,096 has 167 an item, and all that the unit's few groups do is wait for
+ * each other's loads (381 us of 2^28 numbers; 304 with 96).  So the plan says
+ * how many groups share a unit.  What does not fit an item's registers then
+ * lies in its memory, which norms have no time for, nor rows of words. */
+void plan_share_unit(plan_kernel *k, int lane, const device_desc *dev)
+{
+    int64_t bytes, n = read_of_row(k, lane, &bytes), kept, room;
+    int rest = reads_others(k, lane)   ? BESIDE_OTHERS
+               : reads_narrow(k, lane) ? BESIDE_NARROW
+                                       : BESIDE_WORDS;
+
+    if (dev->kind != DEVICE_CUDA || plan_stages_along(k, lane) > FEW_STAGES)
+        return;
+    kept = k->axis[lane].extent * n * SD_MAX(bytes / WORD, 1) /
+           (k->items * SD_MAX(k->teams, 1));
+    room = 2 * HALF_FILE / k->group;
+    k->unit_groups = (int)(room / (kept + rest));
+    if (k->unit_groups <= 1)
+        k->unit_groups = room / 2 >= kept + BESIDE_NARROW ? 2 : 0;
 }

@@ -67,6 +67,8 @@ int plan_stages_along(const plan_kernel *k, int lane);
 /* Decides whether rows stay in registers, by how many neighbours (v at most) and
  * teams an item then has of one. */
 bool plan_keep_row(plan_kernel *k, int lane, int v, const device_desc *dev);
+/* How many groups of such rows share a unit. */
+void plan_share_unit(plan_kernel *k, int lane, const device_desc *dev);
 
 /* ---- nest, copies and passes (plan_copies.c, plan_passes.c) ---- */
 

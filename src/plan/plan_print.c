@@ -468,17 +468,16 @@ static void print_kernel(sd_buf *b, const plan_kernel *k)
         [PLAN_BUCKETS] = "buckets"};
 
     sd_buf_fmt(b, "kernel %s\n", k->name);
-    sd_buf_fmt(
-        b, "  %s%s, %" PRId64 " tiles, local %zu%s, %.0f flops, %.0f bytes\n",
-        cls[k->cls],
-        k->rows     ? " by rows"
-        : k->ranges ? " by ranges"
-                    : "",
-        k->tiles, k->local_bytes,
-        k->large         ? ", large registers"
-        : k->unit_groups ? ", two of a unit"
-                         : "",
-        k->flops, k->bytes);
+    sd_buf_fmt(b, "  %s%s, %" PRId64 " tiles, local %zu", cls[k->cls],
+               k->rows     ? " by rows"
+               : k->ranges ? " by ranges"
+                           : "",
+               k->tiles, k->local_bytes);
+    if (k->large)
+        sd_buf_fmt(b, ", large registers");
+    if (k->unit_groups)
+        sd_buf_fmt(b, ", %d of a unit", k->unit_groups);
+    sd_buf_fmt(b, ", %.0f flops, %.0f bytes\n", k->flops, k->bytes);
     print_slots(b, k);
     print_mapping(b, k);
     if (k->sort)

@@ -231,6 +231,7 @@ static void stream_rows(plan_kernel *k, int lane, const device_desc *dev)
         if (!k->teams)
             fill_group(k, lane,
                        k->items > dev->subgroup ? k->items : dev->crowd, dev);
+        plan_share_unit(k, lane, dev);
         return;
     }
     plan_park(k, lane, SIZE_MAX / 2, false);
@@ -468,6 +469,18 @@ static int rows_vector(const plan_kernel *k, int lane, const device_desc *dev)
     return v;
 }
 
+/* Positions of an axis that is crossed, in a tile: fewer where LANE is a row's
+ * and its tiles would leave units without work. */
+static int64_t crossed(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = plan_points(k, (1ull << k->nouter) - 1);
+    int64_t n = BLOCK;
+
+    while (!k->axis[lane].outer && n > 1 && all / (double)n < 2.0 * dev->units)
+        n /= 2;
+    return n;
+}
+
 /* What has no rule of its own above. */
 static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
 {
@@ -487,7 +500,7 @@ static void tile_plainly(plan_kernel *k, int lane, const device_desc *dev)
         steps = 1; /* an item has a loop of its own */
     for (int i = 0; i < k->nouter; i++)
         plan_cut_axis(&k->axis[i], i == lane    ? k->group * steps
-                                   : i == cross ? BLOCK
+                                   : i == cross ? crossed(k, lane, dev)
                                                 : 1);
     if (k->runs && k->runs->axis != lane)
         plan_cut_axis(&k->axis[k->runs->axis],

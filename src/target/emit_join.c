@@ -288,23 +288,26 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
         emit_barrier(e); /* before the area is written again */
 }
 
+/* Values of one position of the items' vectors lie side by side, so that items
+ * which are neighbours find theirs in banks which are. */
 void emit_join_rows(emit *e, const plan_node *n, emit_value *x, int at,
                     int64_t have)
 {
-    int lanes = e->k->group / e->k->items, w = e->k->vector;
+    int lanes = e->k->group / e->k->items;
+    int64_t first = (int64_t)at * e->k->group;
     emit_value **v = sd_arena_array(e->a, emit_value *, lanes);
-    LLVMValueRef own = emit_times(e, e->lid, w), row, from;
 
-    emit_to_area(e, n, emit_plus(e, own, at), x);
+    emit_to_area(e, n, emit_plus(e, e->lid, first), x);
     emit_barrier(e);
     for (int i = 0; i < lanes; i++) {
         v[i] = emit_values(e, n->nout);
-        row = emit_si(e, (int64_t)i * e->k->items);
-        from = emit_times(e, emit_add(e, e->item, row), w);
         if (i < have)
-            emit_of_area(e, n, emit_plus(e, from, at), v[i]);
+            emit_of_area(
+                e, n, emit_plus(e, e->item, first + (int64_t)i * e->k->items),
+                v[i]);
     }
-    emit_barrier(e); /* before the area is written again */
+    if (at == e->k->vector - 1)
+        emit_barrier(e); /* before the area is written again */
     emit_join_lanes(e, n, v, lanes, have);
     memcpy(x, v[0], (size_t)n->nout * sizeof *x);
 }

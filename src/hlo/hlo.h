@@ -273,6 +273,8 @@ hlo_inst *hlo_make_scalar(hlo_at p, sd_dtype t, double v);  /* rank 0 */
 hlo_inst *hlo_make_scalar_s64(hlo_at p, sd_dtype t, int64_t v);
 /* A scalar of the value, broadcast to the shape. */
 hlo_inst *hlo_make_fill(hlo_at p, const sd_shape *s, double v);
+/* x of f32 as tf32, ties away from 0, as cvt.rna does it. */
+hlo_inst *hlo_make_trimmed(hlo_at p, hlo_inst *x);
 hlo_inst *hlo_make_broadcast(hlo_at p, hlo_inst *x, const sd_shape *to,
                              const int64_t *dims, int n);
 hlo_inst *hlo_make_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim);

@@ -1,6 +1,8 @@
 /* What passes build most: one function an op, the shape worked out from the
  * operands.  Callers hold the op's rules; debug builds assert them and the
  * verifier checks the result. */
+#include <math.h>
+
 #include "hlo_priv.h"
 
 #include <assert.h>
@@ -454,4 +456,25 @@ hlo_comp *hlo_scalar_comp(hlo_module *m, hlo_op op, sd_dtype t)
 
     c->root = hlo_make_binary((hlo_at){c, NULL, NULL}, op, x, y);
     return c;
+}
+
+static hlo_inst *bits(hlo_at p, hlo_op op, hlo_inst *x, uint32_t v)
+{
+    hlo_inst *y = hlo_make_scalar_s64(p, SD_U32, (int64_t)v);
+
+    if (x->shape->rank)
+        y = hlo_make_broadcast(p, y, x->shape, NULL, 0);
+    return hlo_make_binary(p, op, x, y);
+}
+
+hlo_inst *hlo_make_trimmed(hlo_at p, hlo_inst *x)
+{
+    enum { DROPPED = 13 };
+    hlo_inst *y = hlo_make_bitcast_convert(p, SD_U32, x);
+
+    y = bits(p, HLO_ADD, y, 1u << (DROPPED - 1));
+    y = bits(p, HLO_AND, y, ~0u << DROPPED);
+    return hlo_make_select(p, hlo_make_compare(p, HLO_NE, x, x),
+                           hlo_make_fill(p, x->shape, NAN),
+                           hlo_make_bitcast_convert(p, SD_F32, y));
 }

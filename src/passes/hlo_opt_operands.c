@@ -81,7 +81,7 @@ static hlo_inst *make(hlo_at p, const side *s)
 
     if (s->turns)
         x = hlo_make_transpose(p, x, s->perm);
-    return s->rounds ? pass_trimmed(p, x) : x;
+    return s->rounds ? hlo_make_trimmed(p, x) : x;
 }
 
 /* ---- products ---- */

@@ -384,7 +384,7 @@ static hlo_inst *split_conv(hlo_inst *in, int64_t n, bool trimmed)
     hlo_inst *arg[2], *x;
 
     for (int i = 0; i < 2; i++) {
-        arg[i] = trimmed ? pass_trimmed(p, in->arg[i]) : in->arg[i];
+        arg[i] = trimmed ? hlo_make_trimmed(p, in->arg[i]) : in->arg[i];
         c.prec[i] = trimmed ? HLO_PREC_TF32 : c.prec[i];
     }
     /* a group has its part of k_in, and all of k_out */

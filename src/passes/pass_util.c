@@ -321,21 +321,3 @@ bool pass_own_comps(hlo_inst *in)
         hlo_set_comps(in, in->ncomp, own);
     return own != NULL;
 }
-
-static hlo_inst *bits(hlo_at p, hlo_op op, hlo_inst *x, uint32_t v)
-{
-    return hlo_make_binary(p, op, x,
-                           pass_fill_s64(p, x->shape, SD_U32, (int64_t)v));
-}
-
-hlo_inst *pass_trimmed(hlo_at p, hlo_inst *x)
-{
-    enum { DROPPED = 13 };
-    hlo_inst *y = hlo_make_bitcast_convert(p, SD_U32, x);
-
-    y = bits(p, HLO_ADD, y, 1u << (DROPPED - 1));
-    y = bits(p, HLO_AND, y, ~0u << DROPPED);
-    return hlo_make_select(p, hlo_make_compare(p, HLO_NE, x, x),
-                           hlo_make_fill(p, x->shape, NAN),
-                           hlo_make_bitcast_convert(p, SD_F32, y));
-}

@@ -85,8 +85,6 @@ bool pass_has_identity(hlo_op op, sd_dtype t);
 hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
 /* An array of the dimensions of s and of type t, of the number v. */
 hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
-/* x as tf32, ties away from 0, as cvt.rna does it. */
-hlo_inst *pass_trimmed(hlo_at p, hlo_inst *x);
 /* x compared with the number v. */
 hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v);
 /* x converted to the type t; x itself if it is of that type. */

@@ -11,6 +11,7 @@ enum {
     LONG_SUM = 48,    /* steps, of which the units do whole turns of tiles */
     FEW_COLUMNS = 128,
     FULL_TURNS = 4,   /* tiles of each unit */
+    SLIDES = 12,      /* steps of which two small groups are better */
     TURN = 45, /* instructions of a step but for copies and products, */
     WINDOW_TURN = 20, /* and where steps are a window's */
     READ = 2,  /* of a message that a sub-group reads, with its place */
@@ -170,13 +171,16 @@ static double sliding(const plan_blocks *b)
 /* Sub-groups of a large group have fewer columns each: products of 4,096 and
  * 8,192 take 2 to 5 % longer.  Of few steps or columns a unit has two smaller
  * groups, which hide each other's waiting; of few tiles some units wait for the
- * last ones. */
+ * last ones.  Where x slides a unit has room for two, too: a convolution of 18
+ * steps takes 138 us so and 144 in large groups, one of 9, whose weights are
+ * read more often for it, 166 and 157. */
 static double crowded(const plan_kernel *k, const plan_blocks *b, double tiles,
                       const device_desc *dev)
 {
     if (k->group <= dev->crowd)
         return 1;
     return plan_is_short(b) || b->nt < FEW_COLUMNS ||
+                   (plan_slides_in_area(b) && b->kt > SLIDES * b->step) ||
                    tiles < FULL_TURNS * dev->units
                ? 1.25
                : 1.05;

@@ -241,10 +241,11 @@ static inline int plan_woven_rows(const plan_blocks *b, int along)
                                            : 1;
 }
 /* Of a wide engine: does it take x from registers, into which items read it from
- * the lines and where they round it?  Of y it takes nothing so. */
+ * the lines and where they round it?  Of y it takes nothing so.  x that slides
+ * is rounded in its area, once for all positions of kx. */
 static inline bool plan_holds_x(const plan_blocks *b)
 {
-    return b->by_itself && b->part == SD_F32 && !b->x_trimmed;
+    return b->by_itself && b->part == SD_F32 && !b->x_trimmed && !b->slides;
 }
 /* On the host: do subnormal operands and sums of b count as 0 (plan_pass)?
  * Engines have their own rule. */

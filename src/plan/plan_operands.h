@@ -44,6 +44,9 @@ void plan_copy_for_wide(hlo_inst *in, const device_desc *dev, bool all);
 
 /* What becomes of a convolution; all: whether it pays or not. */
 void plan_copy_image(hlo_inst *in, const device_desc *dev, bool all);
+/* Of one of few features for a wide engine: as rows of the window, each place
+ * with its own; false: it is left as it is. */
+bool plan_copy_rows_for_wide(hlo_inst *in, const device_desc *dev, bool all);
 /* Of one whose window is as large as the image. */
 void plan_copy_gradient(hlo_inst *in, const device_desc *dev, bool all);
 bool plan_has_long_window(const hlo_inst *in);

@@ -191,22 +191,40 @@ hlo_inst *plan_pieces(hlo_at p, hlo_inst *x, int64_t n, int64_t apart,
     return first_of(p, hlo_make_reshape(p, x, last + 2, dim), k);
 }
 
+/* Rows as an engine reads them: of so many bytes, and for a wide one rounded to
+ * tf32, which it reads of a window along K alone. */
+typedef struct {
+    int64_t bytes;
+    bool rounds, turns;
+} row_kind;
+
+static int64_t full_row(const row_kind *r, int64_t n, sd_dtype t)
+{
+    return plan_round_up(n, r->bytes / (int64_t)sd_dtype_bytes(t));
+}
+
+static hlo_inst *copy_rows(hlo_at p, hlo_inst *x, const row_kind *r)
+{
+    return plan_copy_of(p, r->rounds ? hlo_make_trimmed(p, x) : x);
+}
+
 /* The image as features of rows of the window. */
 static hlo_inst *image_in_rows(hlo_at p, const hlo_conv *c, hlo_inst *x,
-                               const int64_t *perm, int64_t places)
+                               const int64_t *perm, int64_t places,
+                               const row_kind *r)
 {
     const hlo_window_dim *w = &c->win[c->nspatial - 1];
     int64_t features = x->shape->dim[c->in_feature], k = w->size * features,
-            all = plan_full_rows(k, x->shape->dtype);
+            all = full_row(r, k, x->shape->dtype);
 
     x = framed(p, c, x, perm, all - k); /* a piece ends within its row */
     x = plan_pieces(p, x, places, w->stride * features, k);
-    return plan_copy_of(p, plan_padded(p, x, c->nspatial + 1, all));
+    return copy_rows(p, plan_padded(p, x, c->nspatial + 1, all), r);
 }
 
 /* The same of the window: one position, of so many more features. */
 static hlo_inst *window_in_rows(hlo_at p, const hlo_conv *c, hlo_inst *y,
-                                const int64_t *perm)
+                                const int64_t *perm, const row_kind *r)
 {
     int64_t last = c->nspatial - 1, dim[SD_MAX_RANK];
 
@@ -217,9 +235,18 @@ static hlo_inst *window_in_rows(hlo_at p, const hlo_conv *c, hlo_inst *y,
     dim[last + 1] *= dim[last];
     dim[last] = 1;
     y = hlo_make_reshape(p, y, y->shape->rank, dim);
-    return plan_copy_of(
-        p, plan_padded(p, y, (int)last + 1,
-                       plan_full_rows(dim[last + 1], y->shape->dtype)));
+    y = plan_padded(p, y, (int)last + 1,
+                    full_row(r, dim[last + 1], y->shape->dtype));
+    if (r->turns) {
+        int64_t deep[SD_MAX_RANK];
+
+        for (int i = 0; i < y->shape->rank; i++)
+            deep[i] = i;
+        deep[last + 1] = last + 2;
+        deep[last + 2] = last + 1;
+        y = hlo_make_transpose(p, y, deep);
+    }
+    return copy_rows(p, y, r);
 }
 
 /* Few features, which no row of the engine's is full of: those of a row of the
@@ -239,7 +266,8 @@ static bool has_few_features(const hlo_inst *in, const device_desc *dev)
            w->size > 1 && w->window_dilation == 1 && c->feature_groups == 1;
 }
 
-static double bytes_in_rows(const hlo_inst *in, const order *o)
+static double bytes_in_rows(const hlo_inst *in, const order *o,
+                            const row_kind *r)
 {
     const hlo_conv *c = in->u.conv;
     const sd_shape *x = in->arg[0]->shape, *y = in->arg[1]->shape;
@@ -251,11 +279,11 @@ static double bytes_in_rows(const hlo_inst *in, const order *o)
            all /
                (double)SD_MAX(
                    x->dim[c->in_feature] * x->dim[c->in_spatial.at[last]], 1) *
-               (double)(plan_full_rows(of, x->dtype) *
+               (double)(full_row(r, of, x->dtype) *
                         in->shape->dim[c->out_spatial.at[last]]);
 }
 
-static void put_in_rows(hlo_inst *in, order *o)
+static void put_in_rows(hlo_inst *in, order *o, const row_kind *r)
 {
     hlo_at p = {in->parent, in, in};
     sd_arena *a = p.c->module->arena;
@@ -266,14 +294,16 @@ static void put_in_rows(hlo_inst *in, order *o)
 
     plan_order_dims(o->x, was->in_batch, was->in_spatial, was->in_feature,
                     false);
-    arg[0] = image_in_rows(p, was, in->arg[0], o->x, places);
-    arg[1] = window_in_rows(p, was, in->arg[1], o->y);
+    arg[0] = image_in_rows(p, was, in->arg[0], o->x, places, r);
+    arg[1] = window_in_rows(p, was, in->arg[1], o->y, r);
     c->in_batch = hlo_dim_turned(o->x, was->in_batch);
     c->in_feature = hlo_dim_turned(o->x, was->in_feature);
     c->in_spatial = hlo_dims_turned(a, o->x, was->in_spatial);
-    c->k_in = hlo_dim_turned(o->y, was->k_in);
-    c->k_out = hlo_dim_turned(o->y, was->k_out);
+    c->k_in = hlo_dim_turned(o->y, r->turns ? was->k_out : was->k_in);
+    c->k_out = hlo_dim_turned(o->y, r->turns ? was->k_in : was->k_out);
     c->k_spatial = hlo_dims_turned(a, o->y, was->k_spatial);
+    if (r->rounds)
+        c->prec[0] = c->prec[1] = HLO_PREC_TF32;
     c->win = sd_arena_copy(a, c->win, (size_t)c->nspatial * sizeof *c->win);
     for (int i = 0; i < c->nspatial; i++)
         c->win[i].pad_low = c->win[i].pad_high = 0;
@@ -282,8 +312,28 @@ static void put_in_rows(hlo_inst *in, order *o)
     replace(in, c, arg, o);
 }
 
+bool plan_copy_rows_for_wide(hlo_inst *in, const device_desc *dev, bool all)
+{
+    const hlo_conv *c = in->u.conv;
+    sd_dtype t = in->arg[0]->shape->dtype;
+    row_kind r = {PLAN_LINE, t == SD_F32, sd_dtype_bytes(t) != 2};
+    order o;
+
+    if (is_product(c) || c->batch_groups > 1 || plan_has_long_window(in) ||
+        !has_few_features(in, dev))
+        return false;
+    o = find_order(in);
+    if (o.turns_sum ||
+        !(all || plan_copy_pays(in, dev, bytes_in_rows(in, &o, &r),
+                                PLAN_WORK_OF_WOVEN)))
+        return false;
+    put_in_rows(in, &o, &r);
+    return true;
+}
+
 void plan_copy_image(hlo_inst *in, const device_desc *dev, bool all)
 {
+    row_kind r = {.bytes = PLAN_ROW_BYTES};
     order o;
 
     if (is_product(in->u.conv) || in->u.conv->batch_groups > 1)
@@ -292,9 +342,9 @@ void plan_copy_image(hlo_inst *in, const device_desc *dev, bool all)
     if (plan_has_long_window(in)) {
         plan_copy_gradient(in, dev, all);
     } else if (has_few_features(in, dev)) {
-        if (all ||
-            plan_copy_pays(in, dev, bytes_in_rows(in, &o), PLAN_WORK_OF_WOVEN))
-            put_in_rows(in, &o);
+        if (all || plan_copy_pays(in, dev, bytes_in_rows(in, &o, &r),
+                                  PLAN_WORK_OF_WOVEN))
+            put_in_rows(in, &o, &r);
     } else if ((o.copies_x || o.turns_y || o.turns_sum) &&
                (all || plan_copy_pays(in, dev, bytes_of(in, &o),
                                       PLAN_WORK_OF_WOVEN))) {

@@ -231,7 +231,8 @@ static void copy_conv(hlo_inst *in, const device_desc *dev, bool all)
 
     if (plan_has_long_window(in) && plan_copy_wide_gradient(in, dev, all))
         return;
-    if (in->arg[1]->shape->dim[c->k_in] % step_of(in))
+    if (plan_copy_rows_for_wide(in, dev, all) ||
+        in->arg[1]->shape->dim[c->k_in] % step_of(in))
         return;
     for (int i = 0; i < 2; i++) {
         hlo_inst *x = in->arg[i];

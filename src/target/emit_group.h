@@ -118,6 +118,8 @@ LLVMValueRef emit_plain_vector(emit *e, const emit_operand *o, LLVMValueRef p);
 /* Step `at` goes by itself to the area of `turn`. */
 void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
                      LLVMValueRef turn);
+/* Numbers of f32 that have arrived there become tf32: an item's own. */
+void emit_plain_round(emit_tile *g, const emit_operand *o, LLVMValueRef turn);
 
 /* ---- emit_panel.c: operands of engines that read by blocks ---- */
 

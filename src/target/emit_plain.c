@@ -6,23 +6,31 @@
 /* ---- before the loop ---- */
 
 /* A bit for each position along K at which guard n fails, from bit `first` on,
- * of the copy of vector i that is open. */
-static LLVMValueRef failing(emit_tile *g, const plan_guard *n, int first,
-                            int copy)
+ * of the copy of vector i that is open.  x that slides is copied at the first
+ * position of that axis alone. */
+static LLVMValueRef failing(emit_tile *g, const emit_operand *o,
+                            const plan_guard *n, int first, int copy)
 {
     emit *e = g->e;
     uint64_t axes = n->e->varies & g->b->node->over;
+    int slides = o->halo ? plan_slide_axis(g->b) : -1;
     LLVMValueRef start = emit_expr(e, n->e, copy, false), all = emit_si(e, 0);
 
     for (int64_t p = 0; p < plan_guard_places(g->e->k, n); p++) {
         int64_t left = p, by = -n->lo, s;
         LLVMValueRef fails;
+        bool asked = true;
 
         for (int a = e->k->naxis - 1; a >= 0; a--)
             if (axes >> a & 1 && plan_expr_stride(n->e, a, &s)) {
-                by += left % e->k->axis[a].extent * s;
+                int64_t at = left % e->k->axis[a].extent;
+
+                asked = asked && (a != slides || at == 0);
+                by += at * s;
                 left /= e->k->axis[a].extent;
             }
+        if (!asked)
+            continue;
         fails =
             LLVMBuildICmp(e->b, LLVMIntUGE, emit_add(e, start, emit_si(e, by)),
                           emit_si(e, SD_MAX(n->hi - n->lo, 0)), "");
@@ -53,8 +61,8 @@ static void note_vector(emit_tile *g, emit_operand *o, int i)
 
         *to = emit_si(e, 0);
         for (int j = 0; j < n->nguard; j++) {
-            *to = LLVMBuildOr(e->b, *to, failing(g, &n->guard[j], first, copy),
-                              "");
+            *to = LLVMBuildOr(e->b, *to,
+                              failing(g, o, &n->guard[j], first, copy), "");
             first += (int)plan_guard_places(g->e->k, &n->guard[j]);
         }
     }
@@ -352,6 +360,24 @@ void emit_plain_copy(emit_tile *g, emit_operand *o, LLVMValueRef at,
         e->abi->copy(e, emit_operand_area(g, o, turn, o->place[i]),
                      access_at(g, o, i, 0, by, NULL),
                      o->not ? fails(g, o, i, 0, bits) : NULL);
+        emit_when_end(e, no);
+    }
+}
+
+void emit_plain_round(emit_tile *g, const emit_operand *o, LLVMValueRef turn)
+{
+    emit *e = g->e;
+    LLVMTypeRef t = emit_widen(e->f32, o->wide);
+
+    for (int i = 0; i < o->n; i++) {
+        LLVMBasicBlockRef no = emit_when(e, has_vector(g, o, i));
+        LLVMValueRef p = emit_operand_area(g, o, turn, o->place[i]);
+        LLVMValueRef v = LLVMBuildLoad2(e->b, t, p, "");
+
+        LLVMSetAlignment(v, PLAN_LINE_PART);
+        for (int c = 0; c < o->wide; c++)
+            v = emit_insert(e, v, e->abi->trim(e, emit_extract(e, v, c, 1)), c);
+        emit_tile_put(p, v, e, PLAN_LINE_PART);
         emit_when_end(e, no);
     }
 }

@@ -24,6 +24,9 @@
  *       wait for the product before
  *       copy, at the first one, x's next step; and y's next but two
  *
+ * and before the last one ends items round what they have copied of x's next
+ * step, if it is of f32.
+ *
  * What is read has a whole product's time to arrive.  Operands lie as
  * plan_blocks says, in lines of 128 bytes, so that eight lines' parts of one
  * number lie in all banks. */
@@ -171,8 +174,7 @@ static void write_operand(emit_tile *g, const emit_operand *o,
 
 /* x of a step, of the sub-group's rows, as the engine takes it from registers:
  * what an item reads of a square is what it has of a product. */
-static void hold_x(emit_tile *g, LLVMValueRef turn, LLVMValueRef own,
-                   emit_wide *w)
+static void hold_x(emit_tile *g, LLVMValueRef turn, emit_wide *w)
 {
     emit *e = g->e;
     emit_side rows = {.side = PLAN_LINE};
@@ -181,7 +183,7 @@ static void hold_x(emit_tile *g, LLVMValueRef turn, LLVMValueRef own,
     for (int i = 0; i < w->times; i++) {
         LLVMValueRef *v = w->held + (ptrdiff_t)i * EMIT_PIECES;
         LLVMValueRef at = LLVMBuildXor(
-            e->b, own, emit_si(e, (int64_t)i * PLAN_LINE / w->times), "");
+            e->b, g->x_own, emit_si(e, (int64_t)i * PLAN_LINE / w->times), "");
 
         e->abi->square(e, &rows, emit_operand_area(g, &g->x, turn, at), v);
         for (int k = 0; k < EMIT_PIECES; k++)
@@ -191,11 +193,9 @@ static void hold_x(emit_tile *g, LLVMValueRef turn, LLVMValueRef own,
     }
 }
 
-/* Of areas x and y of these numbers, x `by` rows further on, where an item's
- * own begin at `own`.  The sub-groups that ask together have neighbouring rows.
- */
-static void begin_at(emit_tile *g, LLVMValueRef x, int64_t by, LLVMValueRef own,
-                     LLVMValueRef y)
+/* Of areas x and y of these numbers, x `by` rows further on.  The sub-groups
+ * that ask together have neighbouring rows. */
+static void begin_at(emit_tile *g, LLVMValueRef x, int64_t by, LLVMValueRef y)
 {
     emit *e = g->e;
     const plan_engine_info *of = &plan_engine_table[g->b->engine];
@@ -210,13 +210,13 @@ static void begin_at(emit_tile *g, LLVMValueRef x, int64_t by, LLVMValueRef own,
                    .times = g->b->step / of->depth};
 
     if (plan_holds_x(g->b))
-        hold_x(g, x, own, &w);
+        hold_x(g, x, &w);
     e->abi->begin(e, &w);
 }
 
 static void begin(emit_tile *g, LLVMValueRef turn)
 {
-    begin_at(g, turn, 0, g->x_own, turn);
+    begin_at(g, turn, 0, turn);
 }
 
 static LLVMValueRef at_most(emit *e, LLVMValueRef x, int64_t most)
@@ -318,17 +318,16 @@ static void fill(emit_tile *g)
     settle(g);
 }
 
-/* Where the item's squares of x begin, `by` rows further on: item i names row
- * i % 16, and of that the first or the second part of a line that a product
- * takes. */
-static LLVMValueRef own_rows(emit_tile *g, int64_t by)
+/* Where the item's squares of x begin: item i names row i % 16, and of that the
+ * first or the second part of a line that a product takes. */
+static LLVMValueRef own_rows(emit_tile *g)
 {
     emit *e = g->e;
     LLVMValueRef row = emit_add(e, emit_times(e, g->im, PLAN_SQUARE),
                                 emit_rest(e, g->mate, PLAN_SQUARE)),
                  part = emit_over(e, g->mate, PLAN_SQUARE);
 
-    return place_of(g, &g->x, emit_add(e, row, emit_si(e, by)),
+    return place_of(g, &g->x, row,
                     emit_times(e, part, PLAN_LINE_PART / bytes_of(g)));
 }
 
@@ -338,8 +337,8 @@ typedef struct {
     int n; /* positions of kx, */
     int64_t by; /* rows of x from one to the next */
     int64_t parts; /* steps of K's last axis */
-    int64_t steps; /* of x */
-    LLVMValueRef *own; /* of each position of kx */
+    int64_t steps; /* of x, */
+    bool rounds; /* which is rounded in its area */
 } slide;
 
 static slide find_slide(emit_tile *g)
@@ -352,9 +351,7 @@ static slide find_slide(emit_tile *g)
                    e->k->axis[plan_last_axis(b->node->over)].extent / b->step};
 
     s.steps = g->steps / s.n;
-    s.own = sd_arena_array(e->a, LLVMValueRef, s.n);
-    for (int i = 0; i < s.n && plan_holds_x(b); i++)
-        s.own[i] = own_rows(g, i * s.by);
+    s.rounds = b->part == SD_F32 && !b->x_trimmed;
     return s;
 }
 
@@ -390,21 +387,36 @@ static void slide_x(emit_tile *g, const slide *s, LLVMValueRef x)
     emit_when_end(e, no);
 }
 
+static void round_x(emit_tile *g, const slide *s, LLVMValueRef x)
+{
+    emit *e = g->e;
+    LLVMBasicBlockRef no;
+
+    if (!s->rounds)
+        return;
+    no = emit_when(e, emit_below(e, x, emit_si(e, s->steps)));
+    emit_plain_round(g, &g->x, emit_rest(e, x, 2));
+    emit_when_end(e, no);
+}
+
 static void run_slide(emit_tile *g, const slide *s, LLVMValueRef x)
 {
     emit *e = g->e;
     int ahead = g->b->pairs - 1;
+    LLVMValueRef next = emit_add(e, x, emit_si(e, 1));
 
     for (int kx = 0; kx < s->n; kx++) {
         LLVMValueRef at = emit_mad(e, x, s->n, emit_si(e, kx));
 
-        begin_at(g, emit_rest(e, x, 2), kx * s->by, s->own[kx],
+        begin_at(g, emit_rest(e, x, 2), kx * s->by,
                  emit_rest(e, at, g->b->pairs));
         e->abi->wait(e, 1);
         e->abi->await_copies(e, ahead - 2);
+        if (kx == s->n - 1)
+            round_x(g, s, next);
         settle(g);
         if (!kx)
-            slide_x(g, s, emit_add(e, x, emit_si(e, 1)));
+            slide_x(g, s, next);
         slide_y(g, s, x, kx + ahead);
         e->abi->close_copies(e);
     }
@@ -414,8 +426,6 @@ static void run_all_slides(emit_tile *g)
 {
     emit *e = g->e;
     slide s = find_slide(g);
-    int held = plan_holds_x(g->b) ? 2 : 1;
-    int64_t last = s.steps / held * held;
     emit_loop x;
 
     slide_x(g, &s, emit_si(e, 0));
@@ -424,15 +434,11 @@ static void run_all_slides(emit_tile *g)
         e->abi->close_copies(e);
     }
     e->abi->await_copies(e, g->b->pairs - 2);
+    round_x(g, &s, emit_si(e, 0));
     settle(g);
-    emit_open_turns(e, &x, 0, last, held);
-    for (int i = 0; i < held; i++)
-        run_slide(g, &s, emit_add(e, x.at, emit_si(e, i)));
+    emit_open_turns(e, &x, 0, s.steps, 1);
+    run_slide(g, &s, x.at);
     emit_level_loop_close(e, &x);
-    if (last < s.steps) {
-        e->abi->wait(e, 0);
-        run_slide(g, &s, emit_si(e, last));
-    }
 }
 
 /* ---- all steps ---- */
@@ -445,7 +451,7 @@ static void run_steps(emit_tile *g)
     emit_loop s;
 
     if (held > 1)
-        g->x_own = own_rows(g, 0);
+        g->x_own = own_rows(g);
     fill(g);
     emit_open_turns(e, &s, 0, last, held);
     if (g->b->by_itself)

@@ -370,8 +370,8 @@ class Group:
             assert name[1:] == ["async", "cg", "shared", "global"], name
             self.copy(ops, mask)
         elif key == "fence":
-            assert name[1:3] == ["proxy", "async"] and mask.all()
-            self.fresh[:] = False
+            assert name[1:3] == ["proxy", "async"]
+            self.fresh &= ~mask[self.writer]  # of an item's own
         elif key == "wgmma":
             {"mma_async": lambda: self.begin(name, ops, mask), "fence": lambda: None,
              "commit_group": self.commit, "wait_group": lambda: self.wait(int(ops[0]))}[name[1]]()

@@ -1,5 +1,6 @@
-/* Gradients of windows for wgmma, whose operands are written anew: the program
- * that comes of it has the values of the one that was, by the evaluator.  All
+/* Convolutions for wgmma, whose operands are written anew, gradients of windows
+ * and images of few features: the program that comes of it has the values of
+ * the one that was, by the evaluator.  All
  * numbers are small and whole or infinite, and none is 0, so that no order of
  * sums shows and no infinity is lost. */
 #include <math.h>
@@ -18,10 +19,10 @@ typedef struct {
     const char *type, *labels; /* of two or fewer positions */
     const char *x, *y, *out, *window;
     int copies;
-} gradient;
+} convolution;
 
 /* x: [own, positions, images], y: [images, positions, own], as JAX has them. */
-static const gradient rows[] = {
+static const convolution rows[] = {
     {"bf16", "f01b_i01o->01bf", "16,5,8,16", "16,5,8,64", "3,3,16,64",
      "size=5x8 pad=1_1x1_1", 2},
     {"bf16", "f01b_i01o->01bf", "16,9,12,16", "16,5,6,72", "3,3,16,72",
@@ -43,6 +44,20 @@ static const gradient rows[] = {
      "size=5x8 pad=1_1x1_1", 0},
     {"f32", "f01b_i01o->01bf", "6,5,8,16", "6,5,8,64", "3,3,16,64",
      "size=5x8 pad=1_1x1_1", 0},
+    /* images of few features, as rows of the window */
+    {"bf16", "b01f_01io->b01f", "3,22,26,3", "7,7,3,64", "3,11,13,64",
+     "size=7x7 pad=2_3x2_3 stride=2x2", 2},
+    {"f32", "b01f_01io->b01f", "3,22,26,3", "7,5,3,64", "3,22,24,64",
+     "size=7x5 pad=3_3x0_2", 2},
+    {"f32", "bf01_oi01->b01f", "3,2,22,26", "64,2,3,3", "3,22,26,64",
+     "size=3x3 pad=1_1x1_1 rhs_reversal=1x1", 2},
+    {"f16", "b0f_0io->b0f", "3,400,4", "9,4,64", "3,400,64", "size=9 pad=4_4",
+     2},
+    /* those of half a line, and holes */
+    {"bf16", "b01f_01io->b01f", "3,22,26,32", "3,3,32,64", "3,22,26,64",
+     "size=3x3 pad=1_1x1_1", 0},
+    {"bf16", "b01f_01io->b01f", "3,22,26,3", "3,3,3,64", "3,22,26,64",
+     "size=3x3 pad=2_2x2_2 rhs_dilate=2x2", 0},
 };
 
 /* Of x a number in so many is infinite: zeros that rows are filled with must
@@ -85,7 +100,7 @@ static int copies_in(const hlo_module *m)
     return n;
 }
 
-static const char *text_of(sd_arena *a, const gradient *g)
+static const char *text_of(sd_arena *a, const convolution *g)
 {
     return sd_arena_fmt(a,
                         "HloModule m\nENTRY e {\n  x = %s[%s] parameter(0)\n"
@@ -96,7 +111,7 @@ static const char *text_of(sd_arena *a, const gradient *g)
                         g->window, g->labels);
 }
 
-static void copies_keep_what_a_gradient_is(void **state)
+static void copies_keep_what_a_convolution_is(void **state)
 {
     sd_options opt = {0};
     device_desc dev;
@@ -124,7 +139,7 @@ static void copies_keep_what_a_gradient_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_keep_what_a_gradient_is),
+        cmocka_unit_test(copies_keep_what_a_convolution_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -391,6 +391,7 @@ class Group:
 
     def value(self, name, v, ops):
         key, bits = name[0], 8 * TYPES.get(name[-1], 8)
+        assert name[-1] != "f64" or key in ("mov", "selp"), name  # not as whole numbers
         cut = np.uint64((1 << bits) - 1) if bits < 64 else ~np.uint64(0)
         if key == "cvt":
             return self.converted(name, v)

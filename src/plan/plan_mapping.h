@@ -93,6 +93,9 @@ const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Where axes are cut, on the host: plan_kernel.cut (plan_cuts.c). */
 void plan_find_cuts(plan_kernel *k, int lane);
 
+/* Which loads and stores go to memory together, on the host (plan_woven.c). */
+void plan_find_woven(plan_kernel *k);
+
 /* ---- areas (plan_areas.c) ---- */
 
 /* Parks what is dear to compute again, in at most `limit` bytes beside what

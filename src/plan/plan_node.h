@@ -101,6 +101,19 @@ typedef struct {
     int cut;       /* one chain.  Axes after it are whole, of those before it */
 } plan_order;      /* each position has chains of its own. */
 
+/* Hosts: LOADs that together read all numbers between two neighbouring positions
+ * of LANE, which are `step` apart, or STOREs that write them (plan_woven.c).  The
+ * first is the lowest; one is NULL that nobody reads. */
+enum { PLAN_MOST_WOVEN = 8 };
+typedef struct plan_woven {
+    plan_node *at[PLAN_MOST_WOVEN];
+    int n;
+    int64_t step;
+    int last; /* STOREs: the place of the last of them, which writes all */
+    const struct plan_woven *moved; /* STOREs: the LOADs of which they write the
+                                       numbers as they are, or NULL */
+} plan_woven;
+
 /* The order of a CONTRACT: the positions of its axes, in rising lexicographic
  * order with the last axis fastest, are cut into chains of a few hundred (as
  * plan_order says, from the extents alone).  A chain is acc = 0, then
@@ -150,6 +163,8 @@ struct plan_node {
                              copies of an item, are one access: neighbours in
                              memory, or of a LOAD one element for all.  1: each
                              is an access of its own */
+    const plan_woven *woven; /* LOAD, STORE on hosts: whose row it is of; NULL:
+                             it goes to memory by itself */
     plan_node **index;    /* the nodes that off and guards mention */
     int nindex;
 };

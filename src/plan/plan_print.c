@@ -169,6 +169,9 @@ static void print_node(sd_buf *b, const plan_node *n)
     if (n->order.chunk)
         sd_buf_fmt(b, " in chains of %" PRId64 " a%d", n->order.chunk,
                    n->order.cut);
+    for (int i = 0; n->woven && i < n->woven->n; i++)
+        if (n->woven->at[i] == n)
+            sd_buf_fmt(b, " strand %d of %d", i, n->woven->n);
     sd_buf_fmt(b, "%s%s%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
                n->meets ? " meeting" : "", n->down ? " down" : "",
                n->rounded ? " rounded" : "", n->of_bf16 ? " of bf16" : "",

@@ -489,6 +489,8 @@ void plan_tile(plan_kernel *k, const device_desc *dev)
     mark_down(k);
     if (dev->kind == DEVICE_HOST && dev->lanes == WORDS && k->lanes == WORDS)
         mark_words(k);
+    if (dev->kind == DEVICE_HOST)
+        plan_find_woven(k);
     lane = plan_lane_of(k);
     plan_choose_copies(k, lane, dev);
     plan_lay_out(k, lane);

@@ -67,25 +67,6 @@ typedef struct {
 
 typedef struct { LLVMBasicBlockRef block; int standing; } emit_mark;
 
-/* Loads that together read all between two steps of LANE, which are `step`
- * elements apart: n of them, the first the lowest.  One is NULL that nobody
- * reads. */
-enum { EMIT_STRANDS = 8 };
-typedef struct {
-    const plan_node *at[EMIT_STRANDS];
-    int64_t step;
-    int n;
-} emit_strands;
-
-/* Stores that write neighbouring elements, as one vector: by the last of them
- * in the kernel's list. */
-enum { EMIT_WOVEN = 8 };
-typedef struct {
-    const plan_node *at[EMIT_WOVEN];
-    const emit_strands *moved; /* all that they store, or NULL */
-    int n, last;
-} emit_woven;
-
 typedef struct emit_reduction emit_reduction;
 typedef struct emit_picked emit_picked;
 
@@ -134,8 +115,6 @@ struct emit {
     sd_map *expr;       /* plan_expr -> emit_slot[2 * ncopy] */
     void **running;     /* [node]: accumulators of a SCAN */
     int pass;           /* that is being emitted: its number */
-    const emit_woven **woven; /* [node]: of a STORE, or NULL */
-    const emit_strands **strands; /* [node]: of a LOAD, or NULL */
     LLVMValueRef local; /* what areas lie in: the group's local memory, or on
                            the host the thread's scratch */
     bool calls_devlib;
@@ -424,13 +403,12 @@ LLVMValueRef emit_read_steps(emit *e, sd_dtype part, LLVMValueRef p,
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n);
 /* The same as n vectors, which lie side by side. */
 void emit_weave_apart(emit *e, LLVMValueRef const *x, int n, LLVMValueRef *out);
-void emit_find_woven(emit *e);
 /* n's vector, and those beside it, which are remembered; false: n is read by
  * itself. */
 bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
                        emit_value *out);
 /* What w moves, from `to` on. */
-void emit_move(emit *e, const emit_woven *w, LLVMValueRef to, int copy);
+void emit_move(emit *e, const plan_woven *w, LLVMValueRef to, int copy);
 
 /* ---- emit_vector.c: memory to and from registers ---- */
 

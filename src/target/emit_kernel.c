@@ -198,7 +198,6 @@ static void emit_init(emit *e, const plan_kernel *k)
     e->wanted = sd_arena_array(e->a, bool, k->nnode + 1);
     plan_look(k, NULL, e->answer, e->wanted);
     e->slot = sd_arena_array(e->a, LLVMValueRef, k->nslot + 1);
-    emit_find_woven(e);
     emit_index_init(e);
 }
 

@@ -314,7 +314,7 @@ static void wide_store(emit *e, const plan_node *n, int copy)
 static void write_bytes(emit *e, LLVMValueRef const *v, int n, sd_dtype part,
                         LLVMValueRef p)
 {
-    LLVMValueRef out[EMIT_WOVEN];
+    LLVMValueRef out[PLAN_MOST_WOVEN];
 
     emit_weave_apart(e, v, n, out);
     for (int i = 0; i < n; i++)
@@ -323,9 +323,9 @@ static void write_bytes(emit *e, LLVMValueRef const *v, int n, sd_dtype part,
 }
 
 /* Of what is woven the last store writes all. */
-static void write_woven(emit *e, const emit_woven *w, int copy)
+static void write_woven(emit *e, const plan_woven *w, int copy)
 {
-    LLVMValueRef v[EMIT_WOVEN], mask[EMIT_WOVEN], p = NULL;
+    LLVMValueRef v[PLAN_MOST_WOVEN], mask[PLAN_MOST_WOVEN], p = NULL;
     bool masked = false;
     int n = 0;
     emit_span a;
@@ -362,7 +362,7 @@ static void write_woven(emit *e, const emit_woven *w, int copy)
 void emit_store(emit *e, const plan_node *n, int copy)
 {
     const plan_node *arg = n->arg[0];
-    const emit_woven *woven = e->woven[n->id];
+    const plan_woven *woven = n->woven;
     emit_value v = emit_node_value(e, arg, emit_canon(e, copy, arg->varies));
     LLVMBasicBlockRef no;
     emit_span a;

@@ -101,7 +101,7 @@ static LLVMValueRef pick(emit *e, LLVMValueRef const *in, int n,
 
 /* Bytes in rows of up to four: a register has a word for each row, and is the
  * widened byte where its other bytes are 0. */
-static bool is_widened(const emit_strands *s)
+static bool is_widened(const plan_woven *s)
 {
     for (int i = 0; i < s->n; i++)
         if (s->at[i] && !s->at[i]->words)
@@ -111,7 +111,7 @@ static bool is_widened(const emit_strands *s)
 
 /* Rows of three words each in a quarter of a register, which shuffles within
  * its quarters at once; whole rows of two and four. */
-static LLVMValueRef read_words(emit *e, const emit_strands *s, LLVMValueRef p)
+static LLVMValueRef read_words(emit *e, const plan_woven *s, LLVMValueRef p)
 {
     LLVMTypeRef words = emit_widen(e->i32, s->n * e->w / 4);
     LLVMValueRef v = emit_vector_read(e, SD_U8, p, NULL, s->n * e->w);
@@ -128,7 +128,7 @@ static LLVMValueRef read_words(emit *e, const emit_strands *s, LLVMValueRef p)
 }
 
 /* Each is cut to a byte again, which whoever widens it undoes. */
-static void unweave_bytes(emit *e, const emit_strands *s, LLVMValueRef p,
+static void unweave_bytes(emit *e, const plan_woven *s, LLVMValueRef p,
                           LLVMValueRef *v)
 {
     LLVMValueRef in = read_words(e, s, p), zero = LLVMConstNull(LLVMTypeOf(in));
@@ -151,10 +151,10 @@ static void unweave_bytes(emit *e, const emit_strands *s, LLVMValueRef p,
 
 /* v[k] has strand k of those from p on, the last element first if they are
  * turned. */
-static void unweave(emit *e, const emit_strands *s, LLVMValueRef p,
+static void unweave(emit *e, const plan_woven *s, LLVMValueRef p,
                     LLVMValueRef *v)
 {
-    LLVMValueRef in[EMIT_STRANDS];
+    LLVMValueRef in[PLAN_MOST_WOVEN];
     int from[EMIT_MAX_LANES], w = e->w;
 
     if (is_widened(s)) {
@@ -186,10 +186,10 @@ static LLVMValueRef weave_three(emit *e, LLVMValueRef const *x)
 
 LLVMValueRef emit_weave(emit *e, LLVMValueRef const *x, int n)
 {
-    LLVMValueRef half[2][EMIT_WOVEN];
-    int lane[EMIT_WOVEN * EMIT_MAX_LANES], w = emit_width(x[0]) * n;
+    LLVMValueRef half[2][PLAN_MOST_WOVEN];
+    int lane[PLAN_MOST_WOVEN * EMIT_MAX_LANES], w = emit_width(x[0]) * n;
 
-    assert(n <= EMIT_WOVEN && (n == 3 || (n & (n - 1)) == 0));
+    assert(n <= PLAN_MOST_WOVEN && (n == 3 || (n & (n - 1)) == 0));
     if (n == 1)
         return x[0];
     if (n == 3)
@@ -215,7 +215,7 @@ static LLVMValueRef woven_half(emit *e, LLVMValueRef x, LLVMValueRef y,
 
 void emit_weave_apart(emit *e, LLVMValueRef const *x, int n, LLVMValueRef *out)
 {
-    LLVMValueRef in[2][EMIT_WOVEN] = {0}, half[2][EMIT_WOVEN];
+    LLVMValueRef in[2][PLAN_MOST_WOVEN] = {0}, half[2][PLAN_MOST_WOVEN];
 
     if (n == 1) {
         out[0] = x[0];
@@ -231,58 +231,8 @@ void emit_weave_apart(emit *e, LLVMValueRef const *x, int n, LLVMValueRef *out)
 
 /* ---- loads that are neighbours ---- */
 
-static bool is_strand(const emit *e, const plan_node *n)
-{
-    return n->kind == PN_LOAD && !n->nguard && !n->staged && n->wide <= 1 &&
-           !sd_is_complex(n->dtype) &&
-           e->k->slot[n->slot].access == PLAN_READ && !e->strands[n->id];
-}
-
-/* The load from the same slot that is so far from the first. */
-static const plan_node *strand_at(const emit *e, const plan_node *first,
-                                  int64_t distance)
-{
-    int64_t d;
-
-    plan_for_each_node(n, e->k)
-        if (is_strand(e, n) && n->slot == first->slot &&
-            n->stage == first->stage &&
-            plan_expr_distance(first->off, n->off, &d) && d == distance)
-            return n;
-    return NULL;
-}
-
-/* Is what nobody reads between the strands of s in the array, to its end? */
-static bool has_rows(const emit *e, const emit_strands *s)
-{
-    const plan_node *first = s->at[0];
-
-    return first->off->hi + s->n - 1 < e->k->slot[first->slot].count;
-}
-
-/* Those that with the first of them read all up to its place one step of LANE
- * before or after, or of three or four all but one. */
-static emit_strands *find_loads(emit *e, const plan_node *first)
-{
-    emit_strands *s = sd_arena_new(e->a, emit_strands);
-    int64_t n;
-    int lacks = 0;
-
-    emit_classify(e, first->off, &s->step);
-    n = s->step < 0 ? -s->step : s->step;
-    if (n < 2 || n > EMIT_STRANDS)
-        return NULL;
-    for (; s->n < n; s->n++) {
-        s->at[s->n] = strand_at(e, first, s->n);
-        lacks += !s->at[s->n];
-    }
-    return !lacks || (lacks == 1 && (n == 3 || n == 4) && has_rows(e, s))
-               ? s
-               : NULL;
-}
-
 /* Where the row of strands begins of which a vector has w. */
-static LLVMValueRef row_of(emit *e, const emit_strands *s, int copy)
+static LLVMValueRef row_of(emit *e, const plan_woven *s, int copy)
 {
     const plan_node *n = s->at[0];
     LLVMValueRef p = e->slot[n->slot], at;
@@ -296,8 +246,8 @@ static LLVMValueRef row_of(emit *e, const emit_strands *s, int copy)
 bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
                        emit_value *out)
 {
-    const emit_strands *s = e->strands[n->id];
-    LLVMValueRef v[EMIT_STRANDS];
+    const plan_woven *s = n->woven;
+    LLVMValueRef v[PLAN_MOST_WOVEN];
 
     if (!s || emit_mask(e, n->varies, copy))
         return false;
@@ -319,55 +269,8 @@ bool emit_strands_load(emit *e, const plan_node *n, int copy, int level,
 
 /* ---- stores that are neighbours ---- */
 
-static bool stands_at(const emit *e, const plan_node *n, const plan_node *first,
-                      int64_t distance)
-{
-    int64_t d;
-
-    return n->kind == PN_STORE && !e->woven[n->id] && n->slot == first->slot &&
-           plan_expr_distance(first->off, n->off, &d) && d == distance &&
-           n->stage == first->stage && e->k->nstage == 1;
-}
-
-/* What is stored as it was read, in another order.  Taking strands apart and
- * weaving them would be twice as many shuffles as putting each vector that is
- * written together from those that are read. */
-static const emit_strands *moved_from(const emit *e, const emit_woven *w)
-{
-    const emit_strands *s = e->strands[w->at[0]->arg[0]->id];
-
-    for (int i = 0; i < w->n; i++)
-        if (e->strands[w->at[i]->arg[0]->id] != s)
-            return NULL;
-    return s && !sd_is_complex(w->at[0]->dtype) ? s : NULL;
-}
-
-/* The stores that with the first of them write all that lies between it and
- * its place one step of LANE later. */
-static emit_woven *find_strands(emit *e, const plan_node *first)
-{
-    const plan_kernel *k = e->k;
-    emit_woven *w = sd_arena_new(e->a, emit_woven);
-    int parts = sd_is_complex(first->dtype) ? 2 : 1;
-    int64_t n;
-
-    if (emit_classify(e, first->off, &n) != EMIT_STRIDED ||
-        n * parts > EMIT_WOVEN)
-        return NULL;
-    for (int i = 0; i < k->nnode && w->n < n; i++) {
-        if (!stands_at(e, k->node[i], first, w->n))
-            continue;
-        w->at[w->n++] = k->node[i];
-        w->last = SD_MAX(w->last, i);
-        i = -1;
-    }
-    w->moved = w->n == n ? moved_from(e, w) : NULL;
-    return w->n == n && (w->moved || !(n & (n - 1)) || n * parts == 3) ? w
-                                                                       : NULL;
-}
-
 /* Which of the strands is n? */
-static int number_of(const emit_strands *s, const plan_node *n)
+static int number_of(const plan_woven *s, const plan_node *n)
 {
     int i = 0;
 
@@ -376,11 +279,11 @@ static int number_of(const emit_strands *s, const plan_node *n)
     return i;
 }
 
-void emit_move(emit *e, const emit_woven *w, LLVMValueRef to, int copy)
+void emit_move(emit *e, const plan_woven *w, LLVMValueRef to, int copy)
 {
-    const emit_strands *s = w->moved;
+    const plan_woven *s = w->moved;
     sd_dtype t = w->at[0]->dtype;
-    LLVMValueRef in[EMIT_STRANDS];
+    LLVMValueRef in[PLAN_MOST_WOVEN];
     int from[EMIT_MAX_LANES];
 
     read_row(e, t, row_of(e, s, copy), s->n, in);
@@ -393,30 +296,5 @@ void emit_move(emit *e, const emit_woven *w, LLVMValueRef to, int copy)
         }
         emit_vector_write(e, t, pick(e, in, s->n, from),
                           emit_element(e, t, to, emit_si(e, j * e->w)), NULL);
-    }
-}
-
-void emit_find_woven(emit *e)
-{
-    const plan_kernel *k = e->k;
-
-    e->woven = sd_arena_array(e->a, const emit_woven *, k->nnode + 1);
-    e->strands = sd_arena_array(e->a, const emit_strands *, k->nnode + 1);
-    if (e->gpu || e->w == 1 || e->lane < 0 || k->naxis != k->nouter)
-        return;
-    plan_for_each_node(n, k) {
-        const emit_strands *s = is_strand(e, n) ? find_loads(e, n) : NULL;
-
-        for (int j = 0; s && j < s->n; j++)
-            if (s->at[j])
-                e->strands[s->at[j]->id] = s;
-    }
-    for (int i = 0; i < k->nnode; i++) {
-        const emit_woven *w = NULL;
-
-        if (k->node[i]->kind == PN_STORE && !e->woven[i])
-            w = find_strands(e, k->node[i]);
-        for (int j = 0; w && j < w->n; j++)
-            e->woven[w->at[j]->id] = w;
     }
 }

@@ -81,7 +81,7 @@ LLVMValueRef emit_behind(emit *e, LLVMTypeRef t, LLVMValueRef p,
 LLVMValueRef emit_shuffle(emit *e, LLVMValueRef x, LLVMValueRef y,
                           const int *lane, int n)
 {
-    LLVMValueRef index[EMIT_WOVEN * EMIT_MAX_LANES];
+    LLVMValueRef index[PLAN_MOST_WOVEN * EMIT_MAX_LANES];
 
     for (int i = 0; i < n; i++)
         index[i] = lane[i] < 0 ? LLVMGetPoison(e->i32)
@@ -250,7 +250,7 @@ LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
 
 LLVMValueRef emit_extract(emit *e, LLVMValueRef v, int first, int w)
 {
-    int lane[EMIT_WOVEN * EMIT_MAX_LANES];
+    int lane[PLAN_MOST_WOVEN * EMIT_MAX_LANES];
 
     if (emit_width(v) == w)
         return v;

@@ -125,7 +125,7 @@ static const span node_left[] = {
     MEMBER(plan_node, body),    MEMBER(plan_node, across),
     MEMBER(plan_node, down),    MEMBER(plan_node, words),
     MEMBER(plan_node, rounded), MEMBER(plan_node, index),
-    MEMBER(plan_node, nindex)};
+    MEMBER(plan_node, nindex),  MEMBER(plan_node, woven)};
 static const span slot_left[] = {MEMBER(plan_slot, noalias)};
 static const span pass_left[] = {
     MEMBER(plan_pass, needs), MEMBER(plan_pass, end),

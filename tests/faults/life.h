@@ -31,6 +31,8 @@ long (*fake_count(const char *what))(void); /* "calls": fake_cl_calls */
 void fake_tell(const char *words); /* what trouble the next client meets */
 
 sd_status with(const char *fmt, ...) SD_PRINTF(1, 2); /* a life, in trouble */
+/* The same; and of 16 such lives one is followed by the host's. */
+sd_status life_beside_host(const char *words);
 /* Lives in which call 1, 1 + step, ... of those that are counted is in trouble,
  * as word, "=1" and more tell the driver, until one meets none.  Each ends well
  * or with an error that is clear, and leaves nothing.  How many had an error. */

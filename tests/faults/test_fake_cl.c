@@ -32,20 +32,9 @@ static bool is_clear(const sd_error *st)
             strstr(st->message, "out of memory on device"));
 }
 
-/* The host's now and then. */
-static sd_status both_lives(const char *words)
-{
-    static int n;
-    sd_status st = with("%s", words);
-
-    if (n++ % 16 == 0)
-        ok(whole_life("host"));
-    return st;
-}
-
 static void each(long (*count)(void), const char *word, const char *more)
 {
-    long n = life_each(both_lives, is_clear, count, word, more, STEP);
+    long n = life_each(life_beside_host, is_clear, count, word, more, STEP);
 
     assert_true(n > (count == nruns ? 3 : 20) / STEP);
 }

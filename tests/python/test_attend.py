@@ -4,20 +4,14 @@ import glob
 import os
 import re
 import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
-import oracle  # noqa: E402
-import ptx  # noqa: E402
-import simulate  # noqa: E402
+from cuda_code import TARGET, TOOL, TOP, assembled, oracle, simulate
 
 TYPES = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32, "pred": np.bool_}
-TOOL = os.path.join(TOP, "build/release/tools/sundog")
 LOCAL = 227 << 10
 
 
@@ -72,7 +66,7 @@ r = {self.out}[{b},{h},{d},{t}] dot(p2, w), lhs_batch_dims={{0,2}}, rhs_batch_di
 def compiled(tmp, hlo, **env):
     source = tmp / "program.hlo"
     source.write_text(hlo)
-    subprocess.run([TOOL, "compile", "--target=cuda:sm_90", f"--out={tmp}", source], check=True,
+    subprocess.run([TOOL, "compile", TARGET, f"--out={tmp}", source], check=True,
                    capture_output=True, env={**os.environ, **env})
     return ("".join(open(p).read() for p in sorted(glob.glob(f"{tmp}/*.ptx"))),
             open(glob.glob(f"{tmp}/*plan.txt")[0]).read(), glob.glob(f"{tmp}/*.ptx"))
@@ -132,10 +126,8 @@ GRAPHS = {
 
 def taken(path):
     """By ptxas, with products that go by themselves and all of an item's numbers in registers."""
-    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90a", "-v", "-o", os.devnull, path],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "serialized" not in done.stderr and " 0 bytes spill stores" in done.stderr
+    said = assembled(path, "-v", chip="sm_90a")
+    assert "serialized" not in said and " 0 bytes spill stores" in said
 
 
 @pytest.mark.parametrize("name", GRAPHS)

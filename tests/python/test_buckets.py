@@ -1,17 +1,10 @@
 """Sums of updates that come by buckets of places, in what a CUDA GPU would run: ptxas
 takes it, and tests/ptx/simulate.py runs the kernel that adds them, in their order."""
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TOOL = os.path.join(TOP, "build/release/tools/sundog")
-sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
-import ptx  # noqa: E402
-import simulate  # noqa: E402
+from cuda_code import compiled, simulate
 
 PROGRAM = """HloModule sums
 
@@ -40,15 +33,8 @@ def bucket_of(place, bits, near):
     ("add", 30000, "all"), ("multiply", 30001, "all"), ("add", 40000, "few"), ("add", 30000, "one")])
 def test_a_group_adds_the_updates_of_its_bucket_in_order(op, places, keys, tmp_path):
     n, rng = 33000, np.random.default_rng(3)
-    program = tmp_path / "sums.hlo"
-    program.write_text(PROGRAM.format(t="f32", op=op, places=places, n=n))
-    target = "--target=cuda:sm_90"
-    plan = subprocess.run([TOOL, "opt", "--plan", target, program], check=True, capture_output=True, text=True).stdout
+    plan, path = compiled(tmp_path, PROGRAM.format(t="f32", op=op, places=places, n=n))
     assert f"updates to {places} places, 256 buckets of 8 neighbours" in plan
-    subprocess.run([TOOL, "compile", target, f"--out={tmp_path}", program], check=True, capture_output=True)
-    path = next(tmp_path.glob("*.ptx"))
-    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90", "-o", os.devnull, path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
     name = [line.split()[1] for line in plan.splitlines() if line.startswith("kernel ")][-1]
     entry = path.read_text().split(f".visible .entry {name}(")[1].split("\n}\n")[0]
 

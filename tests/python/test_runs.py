@@ -1,18 +1,11 @@
 """Rows of updates that go to places, sorted by these, in what a CUDA GPU would run: ptxas
 takes it, and tests/ptx/simulate.py runs the kernel that adds them, in their order."""
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TOOL = os.path.join(TOP, "build/release/tools/sundog")
-sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
-import ptx  # noqa: E402
-import simulate  # noqa: E402
+from cuda_code import compiled, simulate
 
 PROGRAM = """HloModule sums
 
@@ -41,16 +34,9 @@ ENTRY e {{
     ("multiply", 520, 3000, 1000, 20)])    # of tiles that the row is no multiple of
 def test_a_group_adds_the_rows_of_its_runs_in_order(op, width, n, places, keys, tmp_path):
     rng = np.random.default_rng(3)
-    program = tmp_path / "sums.hlo"
-    program.write_text(PROGRAM.format(op=op, places=places, width=width, n=n))
-    target = "--target=cuda:sm_90"
-    plan = subprocess.run([TOOL, "opt", "--plan", target, program], check=True, capture_output=True, text=True).stdout
+    plan, path = compiled(tmp_path, PROGRAM.format(op=op, places=places, width=width, n=n))
     assert "}*" not in plan.split("_places\n")[1].split("\nkernel ")[0]  # the list has numbers of rows
     each = int(re.findall(r"outer map seq tile (\d+)", plan)[-1])
-    subprocess.run([TOOL, "compile", target, f"--out={tmp_path}", program], check=True, capture_output=True)
-    path = next(tmp_path.glob("*.ptx"))
-    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90", "-o", os.devnull, path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
     kernel = plan.split("\nkernel ")[-1]
     name, tiles = kernel.split()[0], int(kernel.split(" tiles")[0].split()[-1])
     entry = path.read_text().split(f".visible .entry {name}(")[1].split("\n}\n")[0]

@@ -1,17 +1,10 @@
 """Rows that teams of items share, in what a CUDA GPU would run: ptxas takes it, and
 tests/ptx/simulate.py runs it, which no item may leave a barrier out for."""
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TOOL = os.path.join(TOP, "build/release/tools/sundog")
-sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
-import ptx  # noqa: E402
-import simulate  # noqa: E402
+from cuda_code import compiled, simulate
 
 ROWS = 3
 PROGRAM = """HloModule rows
@@ -49,15 +42,8 @@ def joined(row, op):
     ("add", "f32", 4096, 2), ("add", "f32", 8192, 4), ("add", "f32", 16384, 8),
     ("maximum", "f32", 8192, 4), ("minimum", "f32", 4096, 2), ("add", "s32", 8192, 4)])
 def test_teams_add_as_one_would(op, dtype, n, teams, tmp_path):
-    program = tmp_path / "rows.hlo"
-    program.write_text(PROGRAM.format(t=dtype, op=op, rows=ROWS, n=n, z=START[op]))
-    target = "--target=cuda:sm_90"
-    plan = subprocess.run([TOOL, "opt", "--plan", target, program], check=True, capture_output=True, text=True).stdout
+    plan, path = compiled(tmp_path, PROGRAM.format(t=dtype, op=op, rows=ROWS, n=n, z=START[op]))
     assert f"kept by {teams} teams" in plan and f"tiles={ROWS} group={64 * teams} " in plan
-    subprocess.run([TOOL, "compile", target, f"--out={tmp_path}", program], check=True, capture_output=True)
-    path = next(tmp_path.glob("*.ptx"))
-    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90", "-o", os.devnull, path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
     x = (np.random.default_rng(7).standard_normal((ROWS, n)) * 1000).astype({"f32": np.float32, "s32": np.int32}[dtype])
     out = np.zeros_like(x)
     simulate.run(path.read_text(), [x.copy(), out], range(ROWS), 1 << 15)

@@ -3,16 +3,11 @@ it, which no item may leave a barrier out for, and `host` runs the steps one by 
 import os
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 
-TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TOOL = os.path.join(TOP, "build/release/tools/sundog")
-sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
-import ptx  # noqa: E402
-import simulate  # noqa: E402
+from cuda_code import TARGET, TOOL, assembled, simulate
 
 # What carries `turns`, s32[], and more; `step` is what is done beside counting.
 PROGRAM = """HloModule turns
@@ -138,7 +133,7 @@ def compiled(text, tmp):
     """PTX, the steps as lists of a kind and its slices, the sizes of buffers."""
     path = tmp / "turns.hlo"
     path.write_text(text)
-    subprocess.run([TOOL, "compile", "--target=cuda:sm_90", f"--out={tmp}", path], check=True, capture_output=True)
+    subprocess.run([TOOL, "compile", TARGET, f"--out={tmp}", path], check=True, capture_output=True)
     lines = next(tmp.glob("*thunk_sequence.txt")).read_text().splitlines()
     steps = [(m[1], re.findall(r"b(\d+)(?:\[(\d+) \+\d+\])?", m[2]))
              for m in (re.match(r"\d+: (\w+) .*\((.*)\)$", line) for line in lines) if m]
@@ -148,8 +143,7 @@ def compiled(text, tmp):
 
 def simulated(text, args, tmp, stop=0, edit=lambda code: code):
     path, steps, sizes, lines = compiled(text, tmp)
-    done = subprocess.run([ptx.find_ptxas(), "-arch=sm_90", "-o", os.devnull, path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assembled(path)
     of = {m[2] + m[3]: int(m[1]) for m in (re.match(r"buffer (\d+): (param|output) (\d+)", line) for line in lines)
           if m}
     memory = [np.zeros(n, np.uint8) for n in sizes]

@@ -122,6 +122,15 @@ def others(n):
                lambda side=side, c=c, o=o, dims=dims: [
                    jnp.ones((32, side, side, c) if dims == "NHWC" else (32, c, side, side)),
                    jnp.ones((3, 3, c, o))])
+    for t in (jnp.float32, jnp.bfloat16):
+        for name, (images, side, c, o), width, stride in (("first layer", (64, 224, 3, 64), 7, 2),
+                                                          ("conv 3x3", (1, 512, 128, 128), 3, 1),
+                                                          ("conv 3x3", (32, 112, 64, 96), 3, 1),
+                                                          ("conv 3x3", (2, 64, 320, 320), 3, 1)):
+            yield (f"{name} {jnp.dtype(t).name} {images} x {side}, {c} to {o}", lambda x, k, stride=stride: jax.lax.conv_general_dilated(
+                x, k, (stride, stride), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+                   lambda t=t, images=images, side=side, c=c, o=o, width=width: [
+                       jnp.ones((images, side, side, c), t), jnp.ones((width, width, c, o), t)])
     for axis, shape in ((0, (n // 2,)), (0, (1 << 20,)), (0, (100003,)), (1, (20, 100001)), (1, (64, 50257)),
                         (1, (8192, 1024)), (0, (8192, 64))):
         yield (f"running sums {' x '.join(map(str, shape))} along {axis}", lambda x, axis=axis: jnp.cumsum(x, axis),

@@ -167,14 +167,21 @@ static int lane_copies(const plan_kernel *k, int lane, const device_desc *dev)
  * which has at most RESIDENT items.  What is on its way to an item takes a
  * quarter of its registers at most, in words: the other stages' values and
  * addresses need the rest (a softmax of odd rows spilled 2 KB on pvc).  A copy
- * counts `each` times; `parts` items share out the axis. */
-enum { FLIGHT = 48 << 10, RESIDENT = 1024, ITEM_NODES = 400, MOST_TAPS = 8 };
+ * counts `each` times, in a strided group's registers as it is read; `parts`
+ * items share out the axis. */
+enum {
+    FLIGHT = 48 << 10,
+    RESIDENT = 1024,
+    ITEM_NODES = 400,
+    STRIDED_NODES = 800,
+    MOST_TAPS = 8
+};
 
 static int flight_copies(const plan_kernel *k, int axis, int least, int each,
                          int parts, const device_desc *dev)
 {
-    double items = (double)k->tiles * k->group / dev->units, bytes = 1;
-    int nodes = 1, n = least;
+    double items = (double)k->tiles * k->group / dev->units, bytes = 1, held;
+    int nodes = 1, n = least, most = k->strided ? STRIDED_NODES : ITEM_NODES;
 
     plan_for_each_node(x, k) {
         if (!(x->varies >> axis & 1))
@@ -186,9 +193,10 @@ static int flight_copies(const plan_kernel *k, int axis, int least, int each,
             bytes = SD_MAX(bytes, (double)sd_dtype_bytes(x->dtype));
     }
     items = SD_MIN(SD_MAX(items, 1), RESIDENT);
+    held = k->strided ? SD_MAX(each * bytes, 4) : each * SD_MAX(bytes, 4);
     while (2 * n <= PLAN_AXIS_COPIES && n * each * bytes * items < FLIGHT &&
-           2 * n * each * SD_MAX(bytes, 4) * 4 <= dev->registers &&
-           2 * n * each * nodes <= SD_MIN(ITEM_NODES, dev->registers) &&
+           2 * n * held * 4 <= dev->registers &&
+           2 * n * each * nodes <= SD_MIN(most, dev->registers) &&
            (int64_t)2 * n * parts <= k->axis[axis].extent)
         n *= 2;
     return n;

@@ -300,17 +300,41 @@ static bool is_strided(const plan_kernel *k, int lane, const device_desc *dev)
     return sums > 0;
 }
 
+/* Is all that is read along LANE of half a word, are pairs of neighbours in one
+ * access, and has a unit more than one group?  Half as many items that read
+ * pairs have as much on its way by half as many accesses; of one group's a unit
+ * has too few items then. */
+static bool reads_pairs(const plan_kernel *k, int lane, const device_desc *dev)
+{
+    double all = plan_points(k, (1ull << k->nouter) - 1);
+    int n = 0;
+
+    plan_for_each_node(x, k) {
+        if (x->kind != PN_LOAD || !((x->varies | x->off->varies) >> lane & 1))
+            continue;
+        if (sd_dtype_bytes(x->dtype) != 2 ||
+            plan_wide_run(k, x, lane, 2, dev->access) != 2)
+            return false;
+        n++;
+    }
+    return n && k->axis[lane].extent % 2 == 0 &&
+           all / plan_least_group(dev) > dev->units;
+}
+
 /* An outer LANE: an axis of few groups is cut into equal ones. */
 static void stream_points(plan_kernel *k, int lane, const device_desc *dev)
 {
     int64_t n, groups;
     int most, least = plan_least_group(dev);
+    bool pairs;
 
     k->vector = vector_of(k, lane, dev);
     k->strided = is_strided(k, lane, dev);
     if (k->strided) {
-        k->items = least;
-        k->group = least * STRIDED;
+        pairs = k->vector == 1 && reads_pairs(k, lane, dev);
+        k->vector *= pairs ? 2 : 1;
+        k->items = pairs ? least / 2 : least;
+        k->group = k->items * STRIDED;
         return;
     }
     most = crowd_of(k, lane, dev);

@@ -466,8 +466,10 @@ void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);
 void emit_park_write(emit *e, const plan_node *n, int copy);
 emit_value emit_park_read(emit *e, const plan_node *n, int copy);
-/* A byte of e->local; byte `plus` of area number `area`. */
+/* A byte of e->local. */
 LLVMValueRef emit_local(emit *e, LLVMValueRef byte);
+LLVMValueRef emit_local_at(emit *e, size_t byte);
+/* Byte `plus` of area number `area`. */
 LLVMValueRef emit_area(emit *e, int area, size_t plus);
 emit_value emit_elt(emit *e, int op, const hlo_inst *in, sd_dtype t,
                     int narg, const emit_value *arg, const sd_dtype *arg_t);

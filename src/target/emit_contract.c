@@ -18,16 +18,11 @@ typedef struct {
     LLVMValueRef depth;          /* positions of k */
 } block;
 
-static LLVMValueRef area(emit *e, size_t at)
-{
-    return emit_local(e, emit_i64(e, (int64_t)at));
-}
-
-/* The same before all loops, for emit_go. */
+/* A byte of local memory, found before all loops, for emit_go. */
 static LLVMValueRef area_from_start(emit *e, size_t at)
 {
     emit_mark mark = emit_go_to(e, 0);
-    LLVMValueRef p = area(e, at);
+    LLVMValueRef p = emit_local_at(e, at);
 
     emit_back(e, mark);
     return p;
@@ -157,7 +152,7 @@ static void put_y(emit *e, void *ctx)
     const plan_blocks *b = t->b;
 
     if (!by_words(t))
-        put_at(e, t, b->y, area(e, b->y_at),
+        put_at(e, t, b->y, emit_local_at(e, b->y_at),
                place_y(e, b, local_k(e, t), local_n(e, t)));
     else if (b->y_along == t->lane)
         put_side(e, t, b->y, b->stage_at, 1, b->y_row);
@@ -205,8 +200,8 @@ static void put_y_turned(emit *e, void *ctx)
     emit_turn(e, v, e->w);
     for (int i = 0; i < e->w; i++) {
         at = emit_add(e, k, emit_si(e, i));
-        emit_mem_write(e, b->y->dtype, area(e, b->y_at), place_y(e, b, at, n),
-                       (emit_value){v[i], NULL});
+        emit_mem_write(e, b->y->dtype, emit_local_at(e, b->y_at),
+                       place_y(e, b, at, n), (emit_value){v[i], NULL});
     }
 }
 
@@ -323,7 +318,7 @@ static void put_y_woven(emit *e, void *ctx)
     v = LLVMBuildBitCast(e->b, emit_weave(e, row, depth),
                          emit_widen(e->i32, e->w), "");
     emit_mem_write(
-        e, SD_S32, area(e, b->y_at),
+        e, SD_S32, emit_local_at(e, b->y_at),
         place_y(e, b, emit_over(e, local_k(e, t), depth), local_n(e, t)),
         (emit_value){v, NULL});
 }
@@ -420,8 +415,8 @@ static void pad_woven(block *t)
     emit_loop_open(
         e, &k, emit_over(e, t->depth, plan_engine_table[t->b->engine].depth),
         t->words, 1);
-    emit_mem_write(e, SD_S32, area(e, t->b->y_at), place_y(e, t->b, k.at, n.at),
-                   zero);
+    emit_mem_write(e, SD_S32, emit_local_at(e, t->b->y_at),
+                   place_y(e, t->b, k.at, n.at), zero);
     emit_loop_close(e, &k);
     emit_loop_close(e, &n);
 }
@@ -430,8 +425,8 @@ static void weave_y(block *t)
 {
     const plan_blocks *b = t->b;
     emit *e = t->e;
-    emit_words w = {.from = area(e, b->stage_at),
-                    .to = area(e, b->y_at),
+    emit_words w = {.from = emit_local_at(e, b->stage_at),
+                    .to = emit_local_at(e, b->y_at),
                     .words = t->words,
                     .columns = t->columns,
                     .row = b->y_row,
@@ -454,8 +449,8 @@ static void weave_x(block *t)
 {
     const plan_blocks *b = t->b;
     emit *e = t->e;
-    emit_words w = {.from = area(e, b->stage_at),
-                    .to = area(e, b->x_at),
+    emit_words w = {.from = emit_local_at(e, b->stage_at),
+                    .to = emit_local_at(e, b->x_at),
                     .words = t->words,
                     .columns = t->rows,
                     .row = b->x_row,
@@ -481,9 +476,9 @@ static void multiply(block *t)
 {
     emit *e = t->e;
     const plan_blocks *b = t->b;
-    emit_chain c = {.x = area(e, b->x_at),
-                    .y = area(e, b->y_at),
-                    .sum = area(e, b->sum_at),
+    emit_chain c = {.x = emit_local_at(e, b->x_at),
+                    .y = emit_local_at(e, b->y_at),
+                    .sum = emit_local_at(e, b->sum_at),
                     .rows = t->rows,
                     .columns = t->columns,
                     .words = t->words,

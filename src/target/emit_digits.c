@@ -52,11 +52,6 @@ static void for_all(digits *d, some f)
 
 /* ---- memory: u32 and u64 by index ---- */
 
-static LLVMValueRef area(digits *d, size_t at)
-{
-    return emit_local(d->e, emit_i64(d->e, (int64_t)at));
-}
-
 static LLVMValueRef get(digits *d, sd_dtype t, LLVMValueRef p, LLVMValueRef i)
 {
     return emit_mem_read(d->e, t, p, i, 1).re;
@@ -117,7 +112,8 @@ static LLVMValueRef sum_together(emit *e, LLVMValueRef v, LLVMValueRef member)
 static LLVMValueRef sum_before(digits *d, LLVMValueRef own)
 {
     emit *e = d->e;
-    LLVMValueRef p = area(d, d->at.sums), v = own, x, zero = emit_i64(e, 0);
+    LLVMValueRef p = emit_local_at(d->e, d->at.sums), v = own, x,
+                 zero = emit_i64(e, 0);
     int by = 1, group = e->k->group, near = e->abi->together;
 
     if (near && d->p->team > 1) {
@@ -223,7 +219,7 @@ static void clear_counters(digits *d)
 {
     emit *e = d->e;
     int n = e->k->group / d->p->team * d->digits;
-    LLVMValueRef p = area(d, d->at.counters);
+    LLVMValueRef p = emit_local_at(d->e, d->at.counters);
     emit_loop l;
 
     emit_loop_open(e, &l, e->lid, emit_si(e, n), e->k->group);
@@ -260,7 +256,8 @@ static LLVMValueRef count_ones(emit *e, LLVMValueRef v)
 static LLVMValueRef tally(digits *d, LLVMValueRef digit)
 {
     emit *e = d->e;
-    LLVMValueRef p = area(d, d->at.counters), at, v, same, less, behind;
+    LLVMValueRef p = emit_local_at(d->e, d->at.counters), at, v, same, less,
+                 behind;
     LLVMBasicBlockRef no;
 
     at = counter_at(d, d->team, to_position(d, digit));
@@ -324,7 +321,7 @@ static void tally_all(digits *d)
 static LLVMValueRef count_digit(digits *d, LLVMValueRef digit, bool then)
 {
     emit *e = d->e;
-    LLVMValueRef p = area(d, d->at.counters), at, v, was;
+    LLVMValueRef p = emit_local_at(d->e, d->at.counters), at, v, was;
     LLVMValueRef sum = emit_alloca(e, e->i32);
     int teams = e->k->group / d->p->team;
     int step = d->p->team > 1 ? teams : 1; /* as for_all */
@@ -425,8 +422,8 @@ static void place_digits(digits *d)
     to = i32(d, LLVMBuildLShr(e->b, v, emit_i64(e, 32), ""));
     n = get(d, SD_U32, d->numbers, number_at(d, e->lid, d->piece));
     to = LLVMBuildSub(e->b, LLVMBuildAdd(e->b, to, n, ""), first, "");
-    put(d, SD_U32, area(d, d->at.first), e->lid, first);
-    put(d, SD_U32, area(d, d->at.apart), e->lid, to);
+    put(d, SD_U32, emit_local_at(d->e, d->at.first), e->lid, first);
+    put(d, SD_U32, emit_local_at(d->e, d->at.apart), e->lid, to);
     emit_when_end(e, no);
     emit_barrier(e);
 }
@@ -437,12 +434,13 @@ static void rank(digits *d, LLVMValueRef j, int n)
 
     for (int i = 0; i < n; i++) {
         LLVMValueRef digit = to_position(d, noted(d, d->digit, j, i));
-        LLVMValueRef v = get(d, SD_U32, area(d, d->at.counters),
+        LLVMValueRef v = get(d, SD_U32, emit_local_at(d->e, d->at.counters),
                              counter_at(d, d->team, digit));
 
         v = LLVMBuildAdd(e->b, v, noted(d, d->before, j, i), "");
-        v = LLVMBuildAdd(e->b, v, get(d, SD_U32, area(d, d->at.first), digit),
-                         "");
+        v = LLVMBuildAdd(
+            e->b, v, get(d, SD_U32, emit_local_at(d->e, d->at.first), digit),
+            "");
         note(d, d->before, j, i, v);
     }
 }
@@ -453,7 +451,7 @@ static void put_digits(digits *d, LLVMValueRef j, int n)
         LLVMValueRef digit = noted(d, d->digit, j, i);
 
         digit = LLVMBuildTrunc(d->e->b, digit, d->e->i8, "");
-        put(d, SD_U8, area(d, d->at.digits),
+        put(d, SD_U8, emit_local_at(d->e, d->at.digits),
             to_position(d, noted(d, d->before, j, i)), digit);
     }
 }
@@ -468,17 +466,17 @@ static void put_operand(digits *d, LLVMValueRef j, int n)
     for (int i = 0; i < n; i++)
         x[i] = operand(d, o, element(d, j, i));
     for (int i = 0; i < n; i++)
-        emit_mem_write(e, d->p->type[o], area(d, d->at.counters),
+        emit_mem_write(e, d->p->type[o], emit_local_at(d->e, d->at.counters),
                        to_position(d, noted(d, d->before, j, i)), x[i]);
 }
 
 /* Where element i of the piece, which is in order, goes in the row. */
 static LLVMValueRef destination(digits *d, LLVMValueRef i)
 {
-    LLVMValueRef v = get(d, SD_U8, area(d, d->at.digits), i);
+    LLVMValueRef v = get(d, SD_U8, emit_local_at(d->e, d->at.digits), i);
 
     v = LLVMBuildZExt(d->e->b, v, d->e->si, "");
-    v = get(d, SD_U32, area(d, d->at.apart), v);
+    v = get(d, SD_U32, emit_local_at(d->e, d->at.apart), v);
     return to_position(d, LLVMBuildAdd(d->e->b, v, i32(d, i), ""));
 }
 
@@ -496,7 +494,8 @@ static void write_result(digits *d, LLVMValueRef j, int n)
                     p->keep * p->inner_out, emit_rest(e, d->row, p->inner_out));
     for (int i = 0; i < n; i++) {
         at[i] = emit_mad(e, emit_plus(e, j, i), e->k->group, e->lid);
-        x[i] = emit_mem_read(e, t, area(d, d->at.counters), at[i], 1);
+        x[i] =
+            emit_mem_read(e, t, emit_local_at(d->e, d->at.counters), at[i], 1);
         to[i] = destination(d, at[i]);
     }
     for (int i = 0; i < n; i++) {

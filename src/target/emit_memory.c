@@ -459,10 +459,14 @@ LLVMValueRef emit_local(emit *e, LLVMValueRef byte)
     return emit_behind(e, e->i8, e->local, byte);
 }
 
+LLVMValueRef emit_local_at(emit *e, size_t byte)
+{
+    return emit_local(e, emit_i64(e, (int64_t)byte));
+}
+
 LLVMValueRef emit_area(emit *e, int area, size_t plus)
 {
-    return emit_local(e,
-                      emit_i64(e, (int64_t)(e->k->area[area].offset + plus)));
+    return emit_local_at(e, e->k->area[area].offset + plus);
 }
 
 /* Row-major over the inner axes that it varies on; and how many there are. */

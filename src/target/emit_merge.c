@@ -8,7 +8,7 @@
 typedef struct {
     emit_sorter s;
     emit_sort_row from;         /* the row, as the operands have it */
-    LLVMValueRef start, mid, end; /* of the two runs, in the row */
+    emit_runs runs;             /* in the row */
     LLVMValueRef first;         /* result of the item, in the row */
 } merger;
 
@@ -28,20 +28,20 @@ static void find_runs(merger *m)
     LLVMValueRef n = emit_si(e, m->s.n), width = run_length(e), two;
 
     two = LLVMBuildAdd(e->b, width, width, "");
-    m->start = LLVMBuildUDiv(e->b, m->first, two, "");
-    m->start = LLVMBuildMul(e->b, m->start, two, "");
-    m->mid = emit_smaller(e, LLVMBuildAdd(e->b, m->start, width, ""), n);
-    m->end = emit_smaller(e, LLVMBuildAdd(e->b, m->start, two, ""), n);
+    m->runs.start = LLVMBuildUDiv(e->b, m->first, two, "");
+    m->runs.start = LLVMBuildMul(e->b, m->runs.start, two, "");
+    m->runs.mid =
+        emit_smaller(e, LLVMBuildAdd(e->b, m->runs.start, width, ""), n);
+    m->runs.end =
+        emit_smaller(e, LLVMBuildAdd(e->b, m->runs.start, two, ""), n);
 }
 
-/* How many of the left run are among the first `before` results of the two. */
-static LLVMValueRef count_left(merger *m, LLVMValueRef before)
+LLVMValueRef emit_count_left(emit *e, const emit_runs *r, LLVMValueRef before,
+                             emit_is_behind is_behind, void *ctx)
 {
-    emit *e = m->s.e;
-    LLVMValueRef left = LLVMBuildSub(e->b, m->mid, m->start, "");
-    LLVMValueRef right = LLVMBuildSub(e->b, m->end, m->mid, "");
-    LLVMValueRef a, b, at, other, is_after;
-    emit_item x, y;
+    LLVMValueRef left = LLVMBuildSub(e->b, r->mid, r->start, "");
+    LLVMValueRef right = LLVMBuildSub(e->b, r->end, r->mid, "");
+    LLVMValueRef a, b, at, other, c;
     emit_while w;
 
     a = emit_variable(e, emit_larger(e, LLVMBuildSub(e->b, before, right, ""),
@@ -52,17 +52,25 @@ static LLVMValueRef count_left(merger *m, LLVMValueRef before)
     at = LLVMBuildAdd(e->b, emit_get(e, a), emit_get(e, b), "");
     at = LLVMBuildLShr(e->b, at, emit_si(e, 1), "");
     other = LLVMBuildSub(e->b, emit_plus(e, before, -1), at, "");
-    x = emit_sort_read(&m->s, &m->from, LLVMBuildAdd(e->b, m->start, at, ""));
-    y = emit_sort_read(&m->s, &m->from, LLVMBuildAdd(e->b, m->mid, other, ""));
-    is_after = emit_sort_less(&m->s, y, x);
-    LLVMBuildStore(e->b,
-                   LLVMBuildSelect(e->b, is_after, emit_get(e, a),
-                                   emit_plus(e, at, 1), ""),
-                   a);
-    LLVMBuildStore(e->b,
-                   LLVMBuildSelect(e->b, is_after, at, emit_get(e, b), ""), b);
+    c = is_behind(ctx, at, other);
+    LLVMBuildStore(
+        e->b, LLVMBuildSelect(e->b, c, emit_get(e, a), emit_plus(e, at, 1), ""),
+        a);
+    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, at, emit_get(e, b), ""), b);
     emit_while_end(e, &w);
     return emit_get(e, a);
+}
+
+static LLVMValueRef is_behind(void *ctx, LLVMValueRef left, LLVMValueRef right)
+{
+    merger *m = ctx;
+    emit *e = m->s.e;
+    emit_item x = emit_sort_read(&m->s, &m->from,
+                                 LLVMBuildAdd(e->b, m->runs.start, left, ""));
+    emit_item y = emit_sort_read(&m->s, &m->from,
+                                 LLVMBuildAdd(e->b, m->runs.mid, right, ""));
+
+    return emit_sort_less(&m->s, y, x);
 }
 
 static LLVMValueRef *keep_item(emit_sorter *s, emit_item x)
@@ -142,8 +150,8 @@ static void merge(merger *m, LLVMValueRef base, LLVMValueRef i, LLVMValueRef j,
     /* the right one, if it is less or there is no left one */
     c = LLVMBuildOr(
         e->b, emit_sort_less(&m->s, y, x),
-        LLVMBuildNot(e->b, emit_below(e, emit_get(e, i), m->mid), ""), "");
-    c = LLVMBuildAnd(e->b, c, emit_below(e, emit_get(e, j), m->end), "");
+        LLVMBuildNot(e->b, emit_below(e, emit_get(e, i), m->runs.mid), ""), "");
+    c = LLVMBuildAnd(e->b, c, emit_below(e, emit_get(e, j), m->runs.end), "");
     put_result(m, base, l.at, emit_sort_choose(&m->s, c, y, x));
     one = LLVMBuildZExt(e->b, c, e->si, "");
     LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, j), one, ""), j);
@@ -176,9 +184,10 @@ void emit_merge(emit *e)
                         .base = LLVMBuildMul(e->b, r, emit_si(e, s->n), ""),
                         .stride = 1};
     find_runs(&m);
-    before = LLVMBuildSub(e->b, m.first, m.start, "");
-    i = count_left(&m, before);
+    before = LLVMBuildSub(e->b, m.first, m.runs.start, "");
+    i = emit_count_left(e, &m.runs, before, is_behind, &m);
     before = LLVMBuildSub(e->b, before, i, "");
-    merge(&m, emit_sort_base(e, r, s->keep), LLVMBuildAdd(e->b, m.start, i, ""),
-          LLVMBuildAdd(e->b, m.mid, before, ""), last);
+    merge(&m, emit_sort_base(e, r, s->keep),
+          LLVMBuildAdd(e->b, m.runs.start, i, ""),
+          LLVMBuildAdd(e->b, m.runs.mid, before, ""), last);
 }

@@ -29,6 +29,15 @@ emit_item emit_sort_choose(emit_sorter *s, LLVMValueRef c, emit_item x,
                            emit_item y);
 LLVMValueRef emit_sort_less(emit_sorter *s, emit_item x, emit_item y);
 
+/* Two runs of a row, one after the other, each in order. */
+typedef struct { LLVMValueRef start, mid, end; } emit_runs;
+/* How many of the left run are among the first `before` of both; is_behind: does
+ * element i of the left one come after element j of the right one? */
+typedef LLVMValueRef (*emit_is_behind)(void *ctx, LLVMValueRef i,
+                                       LLVMValueRef j);
+LLVMValueRef emit_count_left(emit *e, const emit_runs *r, LLVMValueRef before,
+                             emit_is_behind is_behind, void *ctx);
+
 void emit_merge(emit *e); /* emit_merge.c */
 void emit_sort_items(emit *e); /* emit_sort_items.c */
 void emit_digits(emit *e); /* emit_digits.c: to count, sum or move */

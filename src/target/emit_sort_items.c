@@ -74,11 +74,6 @@ static LLVMValueRef place(sorter *s, LLVMValueRef i)
     return LLVMBuildAdd(s->e->b, i, emit_over(s->e, i, s->at.line), "");
 }
 
-static LLVMValueRef area(sorter *s, size_t at)
-{
-    return emit_local(s->e, emit_i64(s->e, (int64_t)at));
-}
-
 static sd_dtype code_type(const sorter *s)
 {
     return s->at.code_bytes == 4 ? SD_U32 : SD_U64;
@@ -88,21 +83,24 @@ static void put(sorter *s, LLVMValueRef i, element x)
 {
     LLVMValueRef at = place(s, i);
 
-    emit_mem_write(s->e, code_type(s), area(s, 0), at,
+    emit_mem_write(s->e, code_type(s), emit_local_at(s->e, 0), at,
                    (emit_value){x.code, NULL});
     if (is_apart(s))
-        emit_mem_write(s->e, SD_U32, area(s, s->at.numbers), at,
+        emit_mem_write(s->e, SD_U32, emit_local_at(s->e, s->at.numbers), at,
                        (emit_value){x.number, NULL});
 }
 
 static element get(sorter *s, LLVMValueRef i)
 {
     LLVMValueRef at = place(s, i);
-    element x = {emit_mem_read(s->e, code_type(s), area(s, 0), at, 1).re, NULL};
+    element x = {
+        emit_mem_read(s->e, code_type(s), emit_local_at(s->e, 0), at, 1).re,
+        NULL};
 
     if (is_apart(s))
-        x.number =
-            emit_mem_read(s->e, SD_U32, area(s, s->at.numbers), at, 1).re;
+        x.number = emit_mem_read(s->e, SD_U32,
+                                 emit_local_at(s->e, s->at.numbers), at, 1)
+                       .re;
     return x;
 }
 
@@ -188,36 +186,31 @@ static void sort_own(sorter *s, element *x, int n)
 }
 
 typedef struct {
-    LLVMValueRef start, mid, end; /* of two runs */
+    emit_runs runs;
     LLVMValueRef before; /* of both, so many are others' */
 } share;
+
+/* Whose runs, for emit_count_left. */
+typedef struct {
+    sorter *s;
+    const share *r;
+} asker;
+
+static LLVMValueRef is_behind(void *ctx, LLVMValueRef left, LLVMValueRef right)
+{
+    const asker *a = ctx;
+    emit *e = a->s->e;
+    element x = get(a->s, emit_add(e, a->r->runs.start, left));
+
+    return is_less(a->s, get(a->s, emit_add(e, a->r->runs.mid, right)), x);
+}
 
 /* How many of the left run are among those before the item's. */
 static LLVMValueRef count_left(sorter *s, const share *r)
 {
-    emit *e = s->e;
-    LLVMValueRef left = LLVMBuildSub(e->b, r->mid, r->start, "");
-    LLVMValueRef right = LLVMBuildSub(e->b, r->end, r->mid, "");
-    LLVMValueRef a, b, at, other, c;
-    emit_while w;
+    asker a = {s, r};
 
-    a = emit_variable(e,
-                      emit_larger(e, LLVMBuildSub(e->b, r->before, right, ""),
-                                  emit_si(e, 0)));
-    b = emit_variable(e, emit_smaller(e, r->before, left));
-    w = emit_while_begin(e);
-    emit_while_test(e, &w, emit_below(e, emit_get(e, a), emit_get(e, b)));
-    at = LLVMBuildAdd(e->b, emit_get(e, a), emit_get(e, b), "");
-    at = LLVMBuildLShr(e->b, at, emit_si(e, 1), "");
-    other = LLVMBuildSub(e->b, emit_plus(e, r->before, -1), at, "");
-    c = is_less(s, get(s, emit_add(e, r->mid, other)),
-                get(s, emit_add(e, r->start, at)));
-    LLVMBuildStore(
-        e->b, LLVMBuildSelect(e->b, c, emit_get(e, a), emit_plus(e, at, 1), ""),
-        a);
-    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, at, emit_get(e, b), ""), b);
-    emit_while_end(e, &w);
-    return emit_get(e, a);
+    return emit_count_left(s->e, &r->runs, r->before, is_behind, &a);
 }
 
 /* The item's of the two runs, one after the other. */
@@ -225,15 +218,17 @@ static void take(sorter *s, const share *r, element *x)
 {
     emit *e = s->e;
     LLVMValueRef last = emit_si(e, s->all - 1), n = count_left(s, r), c, one;
-    LLVMValueRef i = emit_add(e, r->start, n);
-    LLVMValueRef j = emit_add(e, r->mid, LLVMBuildSub(e->b, r->before, n, ""));
+    LLVMValueRef i = emit_add(e, r->runs.start, n);
+    LLVMValueRef j =
+        emit_add(e, r->runs.mid, LLVMBuildSub(e->b, r->before, n, ""));
     element left = get(s, emit_smaller(e, i, last));
     element right = get(s, emit_smaller(e, j, last)), next;
 
     for (int k = 0; k < s->each; k++) {
         c = LLVMBuildOr(e->b, is_less(s, right, left),
-                        LLVMBuildNot(e->b, emit_below(e, i, r->mid), ""), "");
-        c = LLVMBuildAnd(e->b, c, emit_below(e, j, r->end), "");
+                        LLVMBuildNot(e->b, emit_below(e, i, r->runs.mid), ""),
+                        "");
+        c = LLVMBuildAnd(e->b, c, emit_below(e, j, r->runs.end), "");
         x[k] = choose(s, c, right, left);
         if (k + 1 == s->each)
             break;
@@ -256,10 +251,10 @@ static void merge(sorter *s, LLVMValueRef width, element *x)
 
     all = emit_si(e, s->all);
     two = LLVMBuildShl(e->b, width, emit_si(e, 1), "");
-    r.start = LLVMBuildAnd(e->b, own, LLVMBuildNeg(e->b, two, ""), "");
-    r.mid = emit_smaller(e, emit_add(e, r.start, width), all);
-    r.end = emit_smaller(e, emit_add(e, r.start, two), all);
-    r.before = LLVMBuildSub(e->b, own, r.start, "");
+    r.runs.start = LLVMBuildAnd(e->b, own, LLVMBuildNeg(e->b, two, ""), "");
+    r.runs.mid = emit_smaller(e, emit_add(e, r.runs.start, width), all);
+    r.runs.end = emit_smaller(e, emit_add(e, r.runs.start, two), all);
+    r.before = LLVMBuildSub(e->b, own, r.runs.start, "");
     take(s, &r, x);
 }
 
@@ -351,12 +346,13 @@ static void write_result(sorter *s, int result)
     }
     emit_barrier(e); /* others read what lies there */
     for (int j = 0; j < s->each; j++)
-        emit_mem_write(e, t, area(s, 0), emit_add(e, s->base, beside(s, j)),
+        emit_mem_write(e, t, emit_local_at(s->e, 0),
+                       emit_add(e, s->base, beside(s, j)),
                        operand(s, o, beside(s, j)));
     emit_barrier(e);
     for (int j = 0; j < s->each; j++)
         write(s, result, j,
-              emit_mem_read(e, t, area(s, 0),
+              emit_mem_read(e, t, emit_local_at(s->e, 0),
                             emit_add(e, s->base, s->number[j]), 1));
 }
 

@@ -27,11 +27,6 @@ typedef struct {
     int w;                    /* elements at once */
 } keyed;
 
-static LLVMValueRef area(keyed *k, size_t offset)
-{
-    return emit_local(k->e, emit_i64(k->e, (int64_t)offset));
-}
-
 /* Element i of integers of that type behind p. */
 static LLVMValueRef element(keyed *k, LLVMTypeRef t, LLVMValueRef p,
                             LLVMValueRef i)
@@ -143,7 +138,7 @@ static void write_items(keyed *k, LLVMValueRef i, LLVMValueRef code,
                         LLVMValueRef low, int w)
 {
     emit *e = k->e;
-    LLVMValueRef p = area(k, k->at.a), both;
+    LLVMValueRef p = emit_local_at(k->e, k->at.a), both;
     int lane[2 * EMIT_MAX_LANES];
 
     code = widened(k, code, e->i64);
@@ -197,8 +192,9 @@ static LLVMValueRef sort_all(keyed *k)
     emit_loop_close(e, &l);
     return emit_devlib_code(
         e, name_of(k, "dl_sort"), e->ptr,
-        (LLVMValueRef[]){area(k, k->at.a), area(k, k->at.b),
-                         area(k, k->at.count), emit_i64(e, k->s->n),
+        (LLVMValueRef[]){emit_local_at(k->e, k->at.a),
+                         emit_local_at(k->e, k->at.b),
+                         emit_local_at(k->e, k->at.count), emit_i64(e, k->s->n),
                          LLVMConstInt(e->i32, (unsigned)k->s->code_bits, 0)},
         5);
 }
@@ -208,7 +204,7 @@ static LLVMValueRef sort_all(keyed *k)
 static void begin_few(keyed *k)
 {
     emit *e = k->e;
-    LLVMValueRef p = area(k, k->at.state);
+    LLVMValueRef p = emit_local_at(k->e, k->at.state);
     int64_t bits = 0;
 
     while (k->s->n >> bits)
@@ -225,7 +221,7 @@ static void take_block(keyed *k, LLVMValueRef first)
 {
     emit *e = k->e;
     LLVMValueRef n = emit_si(e, k->s->n), end, i, at;
-    LLVMValueRef p = area(k, k->at.codes);
+    LLVMValueRef p = emit_local_at(k->e, k->at.codes);
     emit_loop l;
 
     end = emit_plus(e, first, PLAN_SORT_BLOCK);
@@ -237,11 +233,11 @@ static void take_block(keyed *k, LLVMValueRef first)
     emit_loop_close(e, &l);
     emit_devlib_code(
         e, name_of(k, "dl_few_take"), LLVMVoidTypeInContext(e->cx),
-        (LLVMValueRef[]){area(k, k->at.state), area(k, k->at.a), p,
-                         LLVMBuildIntCast2(e->b, first, e->i64, true, ""),
-                         LLVMBuildIntCast2(e->b,
-                                           LLVMBuildSub(e->b, end, first, ""),
-                                           e->i64, true, "")},
+        (LLVMValueRef[]){
+            emit_local_at(k->e, k->at.state), emit_local_at(k->e, k->at.a), p,
+            LLVMBuildIntCast2(e->b, first, e->i64, true, ""),
+            LLVMBuildIntCast2(e->b, LLVMBuildSub(e->b, end, first, ""), e->i64,
+                              true, "")},
         5);
 }
 
@@ -256,9 +252,10 @@ static LLVMValueRef choose_few(keyed *k)
     emit_loop_close(e, &l);
     return emit_devlib_code(
         e, name_of(k, "dl_few_end"), e->ptr,
-        (LLVMValueRef[]){area(k, k->at.state), area(k, k->at.a),
-                         area(k, k->at.b), area(k, k->at.count),
-                         LLVMConstInt(e->i32, (unsigned)k->s->code_bits, 0)},
+        (LLVMValueRef[]){
+            emit_local_at(k->e, k->at.state), emit_local_at(k->e, k->at.a),
+            emit_local_at(k->e, k->at.b), emit_local_at(k->e, k->at.count),
+            LLVMConstInt(e->i32, (unsigned)k->s->code_bits, 0)},
         5);
 }
 

@@ -64,7 +64,7 @@ typedef struct {
     void *ctx; /* the owner's */
 } spmd_flow;
 
-/* ---- marks (spmd.c) ---- */
+/* ---- marks (spmd_marks.c) ---- */
 
 typedef enum {
     SPMD_NO_MARK,

@@ -126,8 +126,6 @@ static int64_t apart(const hlo_inst *in, int d)
     const sd_shape *s = in->arg[0]->shape;
     int64_t n = 1;
 
-    if (in->op == HLO_TRANSPOSE)
-        d = (int)in->dims.at[d];
     if (in->op == HLO_SLICE)
         n = in->u.slice.stride[d];
     for (int i = d + 1; i < s->rank; i++)
@@ -149,7 +147,6 @@ static bool gathers(const hlo_inst *in, uint64_t *dims)
         return true;
     case HLO_SLICE:
     case HLO_DYNAMIC_SLICE:
-    case HLO_TRANSPOSE:
         while (last > 0 && in->shape->dim[last] == 1)
             last--;
         return last >= 0 && apart(in, last) != 1;

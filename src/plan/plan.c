@@ -1,17 +1,35 @@
 /* Planning, stage by stage. */
+#include <math.h>
+
 #include "plan_mem.h"
 #include "plan_whole.h"
 
-/* Computations that are steps: the entry, bodies, conditions, branches. */
-typedef sd_vec(hlo_comp *) comp_list;
+/* Computations that are steps: the entry, bodies, conditions, branches; and how
+ * often the loops around them turn in one run. */
+typedef struct {
+    hlo_comp *c;
+    double turns;
+} run_comp;
+typedef sd_vec(run_comp) comp_list;
 
-static void collect(sd_arena *a, hlo_comp *c, comp_list *out)
+/* Loops that do not say how often they turn do it without end. */
+static double turns_inside(const plan_mem *pm, const hlo_inst *in, double turns)
 {
-    *sd_push(a, out) = c;
+    const int64_t *trip = sd_map_get(pm->trip, sd_key(in));
+
+    if (in->op != HLO_WHILE || !trip)
+        return turns;
+    return *trip < 0 ? INFINITY : turns * (double)SD_MAX(*trip, 1);
+}
+
+static void collect(const plan_mem *pm, hlo_comp *c, double turns,
+                    comp_list *out)
+{
+    *sd_push(pm->a, out) = (run_comp){c, turns};
     hlo_for_each_inst(in, c)
         if (in->op == HLO_WHILE || in->op == HLO_CONDITIONAL)
             for (int i = 0; i < in->ncomp; i++)
-                collect(a, in->comp[i], out);
+                collect(pm, in->comp[i], turns_inside(pm, in, turns), out);
 }
 
 /* What a condition does besides must be done. */
@@ -29,9 +47,9 @@ static void note_trips(plan_mem *pm)
     comp_list comps = {0};
 
     pm->trip = sd_map_create(pm->a);
-    collect(pm->a, pm->m->entry, &comps);
+    collect(pm, pm->m->entry, 1, &comps);
     for (int i = 0; i < comps.n; i++)
-        hlo_for_each_inst(in, comps.at[i])
+        hlo_for_each_inst(in, comps.at[i].c)
             if (in->op == HLO_WHILE) {
                 int64_t n = may_be_left_out(in->comp[0]) ? hlo_turns(in) : -1;
 
@@ -40,17 +58,18 @@ static void note_trips(plan_mem *pm)
             }
 }
 
-static sd_status lower_all(plan_mem *pm, hlo_comp *c)
+static sd_status lower_all(plan_mem *pm, const run_comp *rc)
 {
     sd_status st;
 
-    hlo_for_each_inst(in, c) {
+    hlo_for_each_inst(in, rc->c) {
         plan_kernel *k;
 
         if (in->op != HLO_FUSION)
             continue;
         if ((st = plan_lower(pm->p->arena, in, &k)))
             return st;
+        k->turns = rc->turns;
         if (!plan_scatter_of(k))
             plan_tile(k, pm->p->dev);
         else if ((st = pm->p->dev->kind == DEVICE_HOST
@@ -102,19 +121,19 @@ static sd_status make_program(plan_mem *pm)
     comp_list comps = {0};
     sd_status st;
 
-    collect(pm->a, pm->m->entry, &comps);
+    collect(pm, pm->m->entry, 1, &comps);
     for (int i = 0; i < comps.n; i++) {
-        if ((st = plan_schedule(comps.at[i], pm->p->dev)) ||
-            (st = lower_all(pm, comps.at[i])))
+        if ((st = plan_schedule(comps.at[i].c, pm->p->dev)) ||
+            (st = lower_all(pm, &comps.at[i])))
             return st;
     }
     if ((st = plan_buffers(pm)))
         return st;
     st = plan_steps(pm);
     for (int i = 0; i < comps.n; i++)
-        drop_copies(comps.at[i]);
+        drop_copies(comps.at[i].c);
     for (int i = 0; i < comps.n; i++)
-        hlo_for_each_inst(in, comps.at[i])
+        hlo_for_each_inst(in, comps.at[i].c)
             in->tag = NULL;
     return st;
 }

@@ -293,6 +293,8 @@ struct plan_kernel {
     size_t local_bytes;    /* of all areas, and of those of blocks */
     int64_t tiles;         /* product over grid axes of ceil(extent/tile) */
     double flops, bytes;
+    double turns;          /* of the loops around it, in one run; INFINITY: of
+                              those that do not say.  For tiling */
     sd_arena *arena;       /* that all of it is in */
 };
 /* None may be added meanwhile: the array moves. */

@@ -14,14 +14,14 @@ enum {
     LEAST_ROW = 4, /* elements */
     LEAST_APART = 6, /* elements, from row to row of what is read */
     LEAST_LANES = 8,
-    LEAST_READ = 1 << 13, /* elements in all: a square is a millisecond of
+    LEAST_READ = 1 << 13, /* elements in one run: a square is a millisecond of
                              compile time, and spares a nanosecond for 16 */
     MOST_WEIGHT = 12, /* instructions of a position, which is copied, with 16
                          lanes; AVX2 has half the registers, and gathers as
                          fast */
-    MUCH_READ = 1 << 17, /* elements in all, from which on a position may weigh
-                            MOST_OF_MUCH: compiling takes up to twice as long,
-                            argmax a third to a tenth */
+    MUCH_READ = 1 << 17, /* elements in one run, from which on a position may
+                            weigh MOST_OF_MUCH: compiling takes up to twice as
+                            long, argmax a third to a tenth */
     MOST_OF_MUCH = 20,
     HEAVY = 24 /* instructions of a device function */
 };
@@ -44,19 +44,24 @@ static bool is_across(const plan_node *n, int lane, int axis)
     return apart < 0 || apart >= (n->kind == PN_LOAD ? LEAST_APART : 2);
 }
 
+/* By all turns of the loops around it. */
+static double reads_of(const plan_kernel *k, int axis)
+{
+    uint64_t axes = (1ull << k->nouter) - 1;
+
+    return k->turns * plan_points(k, axes | 1ull << axis);
+}
+
 /* Are there enough rows, and are they long enough?  Where copies of an outer
  * axis share what they read, squares of each would be too many registers, and
  * what is parked would need a place for each. */
 static bool is_worth_it(const plan_kernel *k, int lane, int axis)
 {
-    uint64_t axes = (1ull << k->nouter) - 1;
-
     for (int i = 0; i < k->nouter; i++)
         if (k->axis[i].place == PLAN_UNROLL)
             return false;
     return k->lanes >= LEAST_LANES && k->axis[lane].extent >= k->lanes &&
-           k->axis[axis].extent >= LEAST_ROW &&
-           plan_points(k, axes | 1ull << axis) >= LEAST_READ;
+           k->axis[axis].extent >= LEAST_ROW && reads_of(k, axis) >= LEAST_READ;
 }
 
 bool plan_has_rows_across(const plan_kernel *k, int lane, int axis)
@@ -101,9 +106,7 @@ static int weigh(const plan_kernel *k, const plan_pass *p, int axis)
 
 static int most_weight(const plan_kernel *k, int axis)
 {
-    uint64_t axes = (1ull << k->nouter) - 1;
-
-    return k->lanes == 16 && plan_points(k, axes | 1ull << axis) >= MUCH_READ
+    return k->lanes == 16 && reads_of(k, axis) >= MUCH_READ
                ? MOST_OF_MUCH
                : MOST_WEIGHT * k->lanes / 16;
 }

@@ -419,6 +419,7 @@ static void begin(plan_lowering *lw, sd_arena *a, hlo_inst *fusion,
     lw->k = sd_arena_new(a, plan_kernel);
     lw->k->name = fusion->name;
     lw->k->arena = a;
+    lw->k->turns = 1;
     add_slots(lw, fusion->comp[0]);
 }
 

@@ -366,6 +366,7 @@ static void plans_read_as_before(void **state)
                {"large/gradients", 2, 3},
                {"large/wide_operands", 2, 3},
                {"large/window_gradient", 2, 3},
+               {"loop_of_rows", 0, 1},
                {"picked_chain", 0, 1},
                {"picked_pairs", 0, 1},
                {"powers", 0, 1},

@@ -118,7 +118,8 @@ static const span kernel_left[] = {
     MEMBER(plan_kernel, loop),      MEMBER(plan_kernel, runs),
     MEMBER(plan_kernel, buckets),   MEMBER(plan_kernel, part),
     MEMBER(plan_kernel, npart),     MEMBER(plan_kernel, blocks),
-    MEMBER(plan_kernel, cut),       MEMBER(plan_kernel, arena)};
+    MEMBER(plan_kernel, cut),       MEMBER(plan_kernel, turns),
+    MEMBER(plan_kernel, arena)};
 static const span node_left[] = {
     MEMBER(plan_node, in),      MEMBER(plan_node, arg),
     MEMBER(plan_node, off),     MEMBER(plan_node, guard),

@@ -266,6 +266,24 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     return NULL;
 }
 
+/* Strands of a row: side by side in one slot, and each knows its row. */
+static sd_status check_woven(const plan_kernel *k, const plan_node *n)
+{
+    const plan_woven *w = n->woven;
+    bool has = !w;
+    int64_t d;
+
+    for (int i = 0; w && i < w->n; i++) {
+        const plan_node *x = w->at[i];
+
+        has |= x == n;
+        if (x && (x->woven != w || x->kind != n->kind || x->slot != n->slot ||
+                  !plan_expr_distance(w->at[0]->off, x->off, &d) || d != i))
+            return plan_bad(k, n, "strands that are not side by side");
+    }
+    return has ? NULL : plan_bad(k, n, "a strand that its row has not");
+}
+
 /* Rows that are kept: all passes along them take them in one step.  A pass that
  * stores what a row comes to is along no axis. */
 static sd_status check_kept(const plan_kernel *k)
@@ -486,7 +504,8 @@ static sd_status check_kernel(const plan_kernel *k, const device_desc *dev)
     for (int i = 0; i < k->nnode; i++) {
         if (k->node[i]->id != i)
             return plan_bad(k, k->node[i], "not its own number");
-        if ((st = check_node(k, k->node[i])))
+        if ((st = check_node(k, k->node[i])) ||
+            (st = check_woven(k, k->node[i])))
             return st;
     }
     if (k->ranges &&

@@ -52,6 +52,11 @@ static const char factored[] =
     "HloModule m\nENTRY e { x = f32[6,4,4] parameter(0) "
     "ROOT r = f32[6,4,4] cholesky(x), lower=true }";
 
+static const char woven[] =
+    "HloModule m\nENTRY e { x = f32[512] parameter(0) a = f32[256] slice(x), "
+    "slice={[0:512:2]} b = f32[256] slice(x), slice={[1:512:2]} "
+    "ROOT r = f32[256] multiply(a, b) }";
+
 static const char multiplied[] =
     "HloModule m\nENTRY e { x = s32[9,12] parameter(0) y = s32[12,10] "
     "parameter(1) ROOT r = s32[9,10] dot(x, y), lhs_contracting_dims={1}, "
@@ -139,6 +144,29 @@ static void an_inner_axis_among_the_outer(plan *p)
 static void no_tile(plan *p)
 {
     p->kernel[0]->axis[0].tile = 0;
+}
+
+/* The second strand of a row is that one now. */
+static void take_strand(plan *p, bool first)
+{
+    static plan_woven row;
+
+    plan_for_each_node(n, p->kernel[0])
+        if (n->woven) {
+            row = *n->woven;
+            row.at[1] = first ? row.at[0] : NULL;
+            n->woven = &row;
+        }
+}
+
+static void one_strand_twice(plan *p)
+{
+    take_strand(p, true);
+}
+
+static void a_strand_left_out(plan *p)
+{
+    take_strand(p, false);
 }
 
 static void no_lane(plan *p)
@@ -541,6 +569,8 @@ static void broken_plans_are_refused(void **state)
         {blocked, "copies that not all items have", copies_for_few},
         {blocked, "areas that local memory does not hold", areas_of_a_gigabyte},
         {blocked, "bands of tiles that are not whole", bands_of_1000},
+        {woven, "strands that are not side by side", one_strand_twice},
+        {woven, "a strand that its row has not", a_strand_left_out},
         {rows, "not one LANE axis", no_lane},
         {rows, "tiles are miscounted", one_tile_too_many},
         {rows, "not its own number", two_of_one_number},

@@ -387,6 +387,7 @@ static void plans_read_as_before(void **state)
                {"argmax_rows", 0, 1},
                {"moved_bytes", 0, 1},
                {"channels_apart", 0, 1},
+               {"channels_widened", 0, 1},
                {"rows_alone", 0, 1},
                {"alpha_left_out", 0, 1},
                {"stretches", 0, 1},

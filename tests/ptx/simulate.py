@@ -20,6 +20,7 @@ LOCAL = 1024            # where a group's memory begins
 MASK32 = np.uint64(0xffffffff)
 TYPES = {"b8": 1, "u8": 1, "b16": 2, "u16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
          "b64": 8, "u64": 8, "s64": 8}
+HALVES = ("bf16", "f16", "bf16x2", "f16x2")
 WIDTH = {"s8": 1, "u8": 1, "bf16": 2, "f16": 2, "tf32": 4}  # of what is multiplied
 
 
@@ -391,7 +392,9 @@ class Group:
 
     def value(self, name, v, ops):
         key, bits = name[0], 8 * TYPES.get(name[-1], 8)
-        assert name[-1] != "f64" or key in ("mov", "selp"), name  # not as whole numbers
+        if name[-1] == "bf16" and key in ("add", "sub", "mul", "min", "max"):
+            return self.half(name, v)
+        assert name[-1] not in ("f64", *HALVES) or key in ("mov", "selp", "cvt"), name  # no whole numbers
         cut = np.uint64((1 << bits) - 1) if bits < 64 else ~np.uint64(0)
         if key == "cvt":
             return self.converted(name, v)
@@ -448,6 +451,13 @@ class Group:
              "min": np.minimum}[name[0]]
         assert name[1] in ("rn", "NaN"), name
         return f(a, b).view(np.uint32)
+
+    @staticmethod
+    def half(name, v):
+        """Of two bf16: what f32 has more than twice the digits of is rounded as if once."""
+        x = Group.real(name, [x << np.uint64(16) for x in v])
+        x = x + (x >> np.uint32(16) & np.uint32(1)) + np.uint32(0x7fff)
+        return x.astype(np.uint64) >> np.uint64(16)
 
     def joined(self, bits, parts):
         bits //= len(parts)

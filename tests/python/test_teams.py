@@ -1,6 +1,7 @@
 """Rows that teams of items share, in what a CUDA GPU would run: ptxas takes it, and
 tests/ptx/simulate.py runs it, which no item may leave a barrier out for."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -49,3 +50,17 @@ def test_teams_add_as_one_would(op, dtype, n, teams, tmp_path):
     simulate.run(path.read_text(), [x.copy(), out], range(ROWS), 1 << 15)
     want = x - np.array([joined(r, op) for r in x])[:, None]
     assert np.array_equal(out.view(np.int32), want.view(np.int32))
+
+
+def test_the_largest_of_bf16_is_not_that_of_their_bits(tmp_path):
+    """The simulator took bf16 for whole numbers, of which those with a sign are the larger."""
+    _, path = compiled(tmp_path, PROGRAM.format(t="bf16", op="maximum", rows=3, n=999, z=START["maximum"]))
+    text = path.read_text()
+    assert "max.NaN.bf16" in text
+    x = np.random.default_rng(7).standard_normal((3, 999)).astype(ml_dtypes.bfloat16)
+    x[1] -= 9
+    x[2, 5] = np.nan
+    out = np.zeros_like(x)
+    simulate.run(text, [x.copy(), out], range(3), 1 << 15)
+    want = (x.astype(np.float32) - x.max(1, keepdims=True).astype(np.float32)).astype(x.dtype)
+    assert np.array_equal(out, want, equal_nan=True)

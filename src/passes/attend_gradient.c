@@ -409,9 +409,8 @@ static bool fits_product(const attend_gradient *g, const hlo_inst *dot,
     sd_dtype of = pass_dtype(dot->arg[0]);
 
     return pass_dtype(dot->arg[1]) == of &&
-           (of == t ||
-            (of == SD_F32 && t == SD_BF16 && !dot->u.dot->algorithm &&
-             pass_may_round(g->dev, dot)));
+           (of == t || (of == SD_F32 && t == SD_BF16 &&
+                        !dot->u.dot->algorithm && pass_may_round(g->dev, dot)));
 }
 
 /* Kernels write a result as q is, or as f32. */

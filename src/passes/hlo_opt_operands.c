@@ -32,8 +32,7 @@ static double count(const sd_shape *s)
 
 static bool takes(const device_desc *dev, sd_dtype t, const hlo_inst *in)
 {
-    return t == SD_S8 || t == SD_U8 ||
-           (t == SD_F32 && pass_may_round(dev, in));
+    return t == SD_S8 || t == SD_U8 || (t == SD_F32 && pass_may_round(dev, in));
 }
 
 /* x has its dimension `last` last, and the others in order. */

@@ -92,8 +92,8 @@ static sd_dtype sum_of(const hlo_inst *in)
     return pass_is_narrow(t) ? SD_F32 : t;
 }
 
-/* Is the order of a product's sums free?  Of whole numbers it does not show, and
- * matrix instructions, which add in f32, have their own. */
+/* Is the order of a product's sums free?  Of whole numbers it does not show,
+ * and matrix instructions, which add in f32, have their own. */
 static bool adds_as_it_likes(const device_desc *dev, const hlo_inst *in)
 {
     sd_dtype t = pass_dtype(in->arg[0]), sum = sum_of(in);
@@ -201,8 +201,7 @@ static int64_t piece_of_dot(const hlo_inst *in, const device_desc *dev)
         return 0;
     if (SD_MIN(w.rows, w.columns) < LEAST_ROWS ||
         SD_MAX(w.rows, w.columns) < LEAST_COLUMNS ||
-        pass_dtype(in->arg[1]) != t ||
-        !adds_as_it_likes(dev, in))
+        pass_dtype(in->arg[1]) != t || !adds_as_it_likes(dev, in))
         return sd_shape_count(in->shape) <= MOST_RESULTS ? CHAIN : 0;
     if (w.unit == 1) /* zeros fill the last piece */
         w.cut = (w.terms + CHAIN - 1) / CHAIN * CHAIN;
@@ -452,9 +451,8 @@ static int64_t pieces_of_places(const device_desc *dev, const hlo_places *w,
 {
     int64_t best = 1, sums = w->place[0] * w->place[1] * w->features * w->own;
 
-    for (int64_t n = 2; n <= s->steps && n <= MOST_PIECES &&
-                        n <= HLO_PLACES_MOST / sums;
-         n++)
+    for (int64_t n = 2;
+         n <= s->steps && n <= MOST_PIECES && n <= HLO_PLACES_MOST / sums; n++)
         if (time_of_places(dev, w, s, n) < time_of_places(dev, w, s, best))
             best = n;
     return best;
@@ -552,8 +550,7 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
         return n ? split_dot(in, n) : NULL;
     }
     if (!c || c->feature_groups != 1 || c->batch_groups != 1 ||
-        in->shape->rank == SD_MAX_RANK ||
-        !adds_as_it_likes(dev, in))
+        in->shape->rank == SD_MAX_RANK || !adds_as_it_likes(dev, in))
         return NULL;
     if (c->in_feature == in->arg[0]->shape->rank - 1) {
         n = groups_of_features(in, c, dev);

@@ -13,6 +13,9 @@
 enum {
     /* planning a cluster takes the square of its members */
     MOST_MEMBERS = 480,
+    /* each is a loop and a barrier; Intel's compiler for CPUs takes 2 s of 25,
+     * 24 s of 60 and more than 100 s of 120 */
+    MOST_SUMS = 30,
     MOST_MERGED = 120,
     MOST_VIEWS = 600,
     /* a slot is a pointer argument: OpenCL promises 128 of them */
@@ -415,12 +418,22 @@ static bool is_number(const hlo_inst *in)
     return in->op == HLO_CONSTANT && hlo_is_splat(in);
 }
 
+static int sums_of(const cluster *c)
+{
+    int n = 0;
+
+    for (int i = 0; i < c->member.n; i++)
+        n += c->member.at[i].in->op == HLO_REDUCE;
+    return n;
+}
+
 bool cluster_has_room(clusters *cs, const cluster *c, const hlo_inst *in)
 {
     if (is_number(in))
         return true;
     /* one that has no more operands than it is itself adds none */
     return c->member.n < MOST_MEMBERS &&
+           (in->op != HLO_REDUCE || sums_of(c) < MOST_SUMS) &&
            nodes_of(c) + node_cost(in) <= MOST_NODES &&
            (in->narg <= 1 || operands_with(cs, c, in) <= MOST_OPERANDS);
 }

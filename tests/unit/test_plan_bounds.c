@@ -174,6 +174,41 @@ static void full_kernels_take_numbers(void **state)
     sd_arena_destroy(a);
 }
 
+/* Seen here: Intel's compiler for CPUs took minutes for a kernel of 120. */
+static void kernels_have_few_sums_of_rows(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf b = {0};
+    plan *p;
+
+    (void)state;
+    sd_buf_str(&b, "HloModule m\n"
+                   "add { x = f32[] parameter(0) y = f32[] parameter(1)"
+                   " ROOT r = f32[] add(x, y) }\n"
+                   "ENTRY f {\n  z = f32[] constant(0)\n"
+                   "  x0 = f32[64,128] parameter(0)\n");
+    for (int i = 0; i < 100; i++)
+        sd_buf_fmt(&b,
+                   "  s%d = f32[64] reduce(x%d, z), dimensions={1}, "
+                   "to_apply=add\n"
+                   "  b%d = f32[64,128] broadcast(s%d), dimensions={0}\n"
+                   "  %sx%d = f32[64,128] subtract(x%d, b%d)\n",
+                   i, i, i, i, i == 99 ? "ROOT " : "", i + 1, i, i);
+    sd_buf_str(&b, "}\n");
+    sd_buf_u8(&b, 0);
+    p = plan_on(a, b.at, "cl:cpu");
+    for (int i = 0; i < p->nkernel; i++) {
+        int sums = 0;
+
+        plan_for_each_node(n, p->kernel[i])
+            sums += n->kind == PN_REDUCE;
+        assert_in_range(sums, 1, 30);
+    }
+    plan_destroy(p);
+    sd_buf_finish(&b);
+    sd_arena_destroy(a);
+}
+
 /* More axes than a mask has bits, if those of extent 1 are counted. */
 static void windows_of_rank_32_have_their_axes(void **state)
 {
@@ -304,6 +339,7 @@ int main(void)
         cmocka_unit_test(quotients_of_quotients_are_made_once),
         cmocka_unit_test(chains_of_slices_are_cut_into_kernels),
         cmocka_unit_test(full_kernels_take_numbers),
+        cmocka_unit_test(kernels_have_few_sums_of_rows),
         cmocka_unit_test(windows_of_rank_32_have_their_axes),
         cmocka_unit_test(windows_in_padding_alone_read_nothing),
         cmocka_unit_test(equal_parts_share_their_kernels),

@@ -398,7 +398,7 @@ static void plans_read_as_before(void **state)
                {"columns_apart", 0, 1},
                {"attend", 1, 3},
                {"product_vector", 0, 1},
-               {"rows_crossed", 2, 3},
+               {"large/rows_crossed", 2, 3},
                {"large/product_pages", 0, 1}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
                                          "host:v3"};

@@ -271,8 +271,12 @@ hlo_inst *hlo_make_bitcast_convert(hlo_at p, sd_dtype t, hlo_inst *x);
 hlo_inst *hlo_make_constant(hlo_at p, const sd_shape *s, const void *data);
 hlo_inst *hlo_make_scalar(hlo_at p, sd_dtype t, double v);  /* rank 0 */
 hlo_inst *hlo_make_scalar_s64(hlo_at p, sd_dtype t, int64_t v);
+/* The scalar x broadcast to the dimensions of s. */
+hlo_inst *hlo_make_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
 /* A scalar of the value, broadcast to the shape. */
 hlo_inst *hlo_make_fill(hlo_at p, const sd_shape *s, double v);
+/* An array of the dimensions of s and of type t, of the number v. */
+hlo_inst *hlo_make_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
 /* x of f32 as tf32, ties away from 0, as cvt.rna does it. */
 hlo_inst *hlo_make_trimmed(hlo_at p, hlo_inst *x);
 hlo_inst *hlo_make_broadcast(hlo_at p, hlo_inst *x, const sd_shape *to,

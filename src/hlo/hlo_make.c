@@ -128,11 +128,19 @@ hlo_inst *hlo_make_scalar_s64(hlo_at p, sd_dtype t, int64_t v)
     return hlo_make_constant(p, sd_shape_make(arena_of(p), t, 0, NULL), bits);
 }
 
+hlo_inst *hlo_make_spread(hlo_at p, hlo_inst *x, const sd_shape *s)
+{
+    return s->rank ? hlo_make_broadcast(p, x, s, NULL, 0) : x;
+}
+
 hlo_inst *hlo_make_fill(hlo_at p, const sd_shape *s, double v)
 {
-    hlo_inst *x = hlo_make_scalar(p, s->dtype, v);
+    return hlo_make_spread(p, hlo_make_scalar(p, s->dtype, v), s);
+}
 
-    return s->rank ? hlo_make_broadcast(p, x, s, NULL, 0) : x;
+hlo_inst *hlo_make_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v)
+{
+    return hlo_make_spread(p, hlo_make_scalar_s64(p, t, v), s);
 }
 
 hlo_inst *hlo_make_broadcast(hlo_at p, hlo_inst *x, const sd_shape *to,
@@ -460,11 +468,8 @@ hlo_comp *hlo_scalar_comp(hlo_module *m, hlo_op op, sd_dtype t)
 
 static hlo_inst *bits(hlo_at p, hlo_op op, hlo_inst *x, uint32_t v)
 {
-    hlo_inst *y = hlo_make_scalar_s64(p, SD_U32, (int64_t)v);
-
-    if (x->shape->rank)
-        y = hlo_make_broadcast(p, y, x->shape, NULL, 0);
-    return hlo_make_binary(p, op, x, y);
+    return hlo_make_binary(p, op, x,
+                           hlo_make_fill_s64(p, x->shape, SD_U32, (int64_t)v));
 }
 
 hlo_inst *hlo_make_trimmed(hlo_at p, hlo_inst *x)

@@ -46,7 +46,7 @@ static hlo_inst *split_to_preds(hlo_at p, hlo_inst *x)
     x = t_bitcast(p, t, x);
     x = hlo_make_broadcast(p, x, s, at, rank);
     x = t_binary(p, HLO_SHR_LOGIC, x, bit_numbers(p, s, t));
-    x = t_and(p, x, pass_fill_s64(p, s, t, 1));
+    x = t_and(p, x, hlo_make_fill_s64(p, s, t, 1));
     return t_convert(p, SD_PRED, x);
 }
 

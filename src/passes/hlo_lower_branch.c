@@ -31,7 +31,7 @@ static hlo_inst *choose(hlo_at p, hlo_inst *pred, hlo_inst *x, hlo_inst *y)
     int n = x->shape->nelem;
 
     if (x->shape->dtype != SD_TUPLE)
-        return hlo_make_select(p, pass_spread(p, pred, x->shape), x, y);
+        return hlo_make_select(p, hlo_make_spread(p, pred, x->shape), x, y);
     e = sd_arena_array(p.c->module->arena, hlo_inst *, n);
     for (int i = 0; i < n; i++)
         e[i] = choose(p, pred, hlo_make_gte(p, x, i), hlo_make_gte(p, y, i));

@@ -204,7 +204,8 @@ static hlo_inst *reduce_unequal(hlo_at p, const team *t, hlo_comp *body,
         }
         more = combine(p, body, sum, part);
         is = hlo_make_compare(p, HLO_GE, at, hlo_make_scalar_s64(p, SD_S32, 0));
-        sum = hlo_make_select(p, pass_spread(p, is, more->shape), more, sum);
+        sum =
+            hlo_make_select(p, hlo_make_spread(p, is, more->shape), more, sum);
     }
     return pass_convert(p, pass_dtype(x), sum);
 }

@@ -27,8 +27,8 @@ static hlo_inst *copysign_of(hlo_at p, hlo_inst *x, hlo_inst *y)
     hlo_inst *a = t_bitcast(p, t, x);
     hlo_inst *b = t_bitcast(p, t, y);
 
-    a = t_binary(p, HLO_AND, a, pass_fill_s64(p, a->shape, t, ~sign));
-    b = t_binary(p, HLO_AND, b, pass_fill_s64(p, b->shape, t, sign));
+    a = t_binary(p, HLO_AND, a, hlo_make_fill_s64(p, a->shape, t, ~sign));
+    b = t_binary(p, HLO_AND, b, hlo_make_fill_s64(p, b->shape, t, sign));
     return t_bitcast(p, pass_dtype(x), t_binary(p, HLO_OR, a, b));
 }
 
@@ -422,8 +422,8 @@ static hlo_inst *clamp_of(hlo_at p, hlo_inst *in)
     const sd_shape *s = in->shape;
     hlo_inst *low = in->arg[0], *high = in->arg[2];
 
-    low = low->shape->rank ? low : pass_spread(p, low, s);
-    high = high->shape->rank ? high : pass_spread(p, high, s);
+    low = low->shape->rank ? low : hlo_make_spread(p, low, s);
+    high = high->shape->rank ? high : hlo_make_spread(p, high, s);
     return first_of(p, HLO_LT, first_of(p, HLO_GT, low, in->arg[1]), high);
 }
 

@@ -53,7 +53,7 @@ static hlo_inst *unit(draw *d)
     hlo_inst *x = words(d, t);
 
     x = t_binary(d->p, HLO_SHR_LOGIC, x,
-                 pass_fill_s64(d->p, x->shape, t, wide ? 11 : 8));
+                 hlo_make_fill_s64(d->p, x->shape, t, wide ? 11 : 8));
     x = t_convert(d->p, d->work, x);
     return t_mul(d->p, x, fill(d, wide ? 0x1p-53 : 0x1p-24));
 }
@@ -61,7 +61,7 @@ static hlo_inst *unit(draw *d)
 /* An operand, a scalar, over the result in the type worked in. */
 static hlo_inst *spread(const draw *d, hlo_inst *x)
 {
-    return pass_spread(d->p, pass_convert(d->p, d->work, x), d->shape);
+    return hlo_make_spread(d->p, pass_convert(d->p, d->work, x), d->shape);
 }
 
 /* Weights, so that no difference overflows.  What rounds up to the end, which
@@ -74,8 +74,8 @@ static hlo_inst *uniform_float(draw *d, hlo_inst *low, hlo_inst *high)
     x = t_add(d->p, t_mul(d->p, from, rest), t_mul(d->p, spread(d, high), u));
     x = t_binary(d->p, HLO_MAXIMUM, x, from);
     x = pass_convert(d->p, d->shape->dtype, x);
-    low = pass_spread(d->p, low, d->shape);
-    high = pass_spread(d->p, high, d->shape);
+    low = hlo_make_spread(d->p, low, d->shape);
+    high = hlo_make_spread(d->p, high, d->shape);
     return t_pick(d->p, t_is(d->p, HLO_LT, x, high), x, low);
 }
 
@@ -116,8 +116,8 @@ static hlo_inst *uniform_whole(draw *d, hlo_inst *low, hlo_inst *high)
     room = t_sub(d->p, as_word(d, high, word), from);
     room = t_pick(d->p, some, room, hlo_make_scalar_s64(d->p, word, 1));
     x = t_binary(d->p, HLO_REMAINDER, words(d, word),
-                 pass_spread(d->p, room, d->shape));
-    x = t_add(d->p, x, pass_spread(d->p, from, d->shape));
+                 hlo_make_spread(d->p, room, d->shape));
+    x = t_add(d->p, x, hlo_make_spread(d->p, from, d->shape));
     if (sd_is_signed(t))
         x = t_bitcast(d->p, word == SD_U64 ? SD_S64 : SD_S32, x);
     return pass_convert(d->p, t, x);

@@ -19,7 +19,7 @@ static hlo_inst *signed_index(hlo_at p, hlo_inst *x)
         return x;
     case SD_U64: /* beyond s64 is beyond any dimension, and must stay so */
         x = hlo_make_binary(p, HLO_MINIMUM, x,
-                            pass_fill_s64(p, x->shape, SD_U64, INT64_MAX));
+                            hlo_make_fill_s64(p, x->shape, SD_U64, INT64_MAX));
         return hlo_make_convert(p, SD_S64, x);
     case SD_U32:
         return hlo_make_convert(p, SD_S64, x);

@@ -144,7 +144,7 @@ static hlo_inst *units(hlo_at p, const sd_shape *s)
 static hlo_inst *count_from(hlo_at p, const sd_shape *s, int64_t first)
 {
     return hlo_make_binary(p, HLO_ADD, hlo_make_iota(p, s, s->rank - 1),
-                           pass_fill_s64(p, s, s->dtype, first));
+                           hlo_make_fill_s64(p, s, s->dtype, first));
 }
 
 /* Result i of a call without elements to work on. */

@@ -129,7 +129,7 @@ hlo_inst *hlo_lower_ordered(hlo_inst *in)
     arg = sd_arena_array(a, hlo_inst *, 2 * o.n);
     for (int i = 0; i < o.n; i++) {
         o.x[i] = pass_reshape(o.p, o.x[i], kept->rank, kept->dim);
-        arg[i] = pass_spread(o.p, in->arg[o.n + i], o.x[i]->shape);
+        arg[i] = hlo_make_spread(o.p, in->arg[o.n + i], o.x[i]->shape);
         arg[o.n + i] = o.x[i];
     }
     return pass_vectorize(o.p, in->comp[0], arg, kept);

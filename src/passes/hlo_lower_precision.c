@@ -14,7 +14,7 @@ typedef struct {
 
 static hlo_inst *word(const bits *b, uint64_t v)
 {
-    return pass_fill_s64(b->p, b->s, b->t, (int64_t)v);
+    return hlo_make_fill_s64(b->p, b->s, b->t, (int64_t)v);
 }
 
 static hlo_inst *with(const bits *b, hlo_op op, hlo_inst *x, uint64_t v)

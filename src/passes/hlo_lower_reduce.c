@@ -119,7 +119,7 @@ static hlo_inst *combine_once(reduce *r)
         sd_arena_array(r->p.c->module->arena, hlo_inst *, 2 * r->n);
 
     for (int i = 0; i < r->n; i++) {
-        arg[i] = pass_spread(
+        arg[i] = hlo_make_spread(
             r->p, r->init[i],
             sd_shape_with(r->p.c->module->arena, s, pass_dtype(r->init[i])));
         arg[r->n + i] = pass_reshape(r->p, r->x[i], s->rank, s->dim);
@@ -156,7 +156,7 @@ static hlo_inst *combine_parts(reduce *r)
 {
     const sd_shape *s = r->in->shape;
     const hlo_inst *x = r->x[0];
-    hlo_inst *arg[2] = {pass_spread(r->p, r->init[0], s), NULL};
+    hlo_inst *arg[2] = {hlo_make_spread(r->p, r->init[0], s), NULL};
 
     for (int i = 0; i < x->narg; i++) {
         arg[1] = pass_reshape(r->p, x->arg[i], s->rank, s->dim);
@@ -170,7 +170,7 @@ static hlo_inst *only_init(reduce *r)
     const sd_shape *s = hlo_result_shape(r->in, 0);
 
     for (int i = 0; i < r->n; i++)
-        r->x[i] = pass_spread(r->p, r->init[i], s);
+        r->x[i] = hlo_make_spread(r->p, r->init[i], s);
     return as_result(r, r->x);
 }
 

@@ -19,7 +19,7 @@ typedef struct {
 static hlo_inst *with(const gen *g, hlo_op op, hlo_inst *x, int64_t v)
 {
     return t_binary(g->p, op, x,
-                    pass_fill_s64(g->p, x->shape, pass_dtype(x), v));
+                    hlo_make_fill_s64(g->p, x->shape, pass_dtype(x), v));
 }
 
 static hlo_inst *low(const gen *g, hlo_inst *x)
@@ -49,7 +49,7 @@ static hlo_inst *state_word(const gen *g, int64_t i)
 
 static hlo_inst *spread32(const gen *g, hlo_inst *x)
 {
-    return pass_spread(g->p, x, g->s32);
+    return hlo_make_spread(g->p, x, g->s32);
 }
 
 /* The row-major number of each counter, u64. */
@@ -141,7 +141,7 @@ static hlo_inst *threefry_bits(gen *g, const sd_shape *to, int64_t *used)
     g->s32 = sd_shape_make(g->a, SD_U32, rank, dim);
     *used = sd_shape_count(g->s64);
     n = rank ? numbers(g) : hlo_make_scalar_s64(g->p, SD_U64, 0);
-    n = t_add(g->p, n, pass_spread(g->p, state_word(g, 1), g->s64));
+    n = t_add(g->p, n, hlo_make_spread(g->p, state_word(g, 1), g->s64));
     x[0] = low(g, n);
     x[1] = high(g, n);
     threefry(g, x);
@@ -191,8 +191,8 @@ static hlo_inst *philox_bits(gen *g, const sd_shape *to, int64_t *used)
     g->s64 = sd_shape_make(g->a, SD_U64, 1, &blocks);
     g->s32 = sd_shape_make(g->a, SD_U32, 1, &blocks);
     *used = blocks;
-    base = pass_spread(g->p, state_word(g, 1), g->s64);
-    hi = pass_spread(g->p, state_word(g, nstate == 3 ? 2 : 0), g->s64);
+    base = hlo_make_spread(g->p, state_word(g, 1), g->s64);
+    hi = hlo_make_spread(g->p, state_word(g, nstate == 3 ? 2 : 0), g->s64);
     lo = t_add(g->p, numbers(g), base);
     carry = t_is(g->p, HLO_LT, lo, base);
     hi = t_add(g->p, hi, t_convert(g->p, SD_U64, carry));

@@ -108,8 +108,9 @@ static void take_turn(const turn *t, hlo_comp *f, int n, hlo_inst **x)
     }
     r = pass_vectorize(t->p, f, arg, arg[0]->shape);
     for (int k = 0; k < n; k++) {
-        hlo_inst *y = hlo_make_select(
-            t->p, pass_spread(t->p, inside, arg[k]->shape), r->arg[k], arg[k]);
+        hlo_inst *y =
+            hlo_make_select(t->p, hlo_make_spread(t->p, inside, arg[k]->shape),
+                            r->arg[k], arg[k]);
 
         x[k] = hlo_make_dynamic_update(t->p, x[k], y, start);
     }

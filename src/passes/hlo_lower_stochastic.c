@@ -15,7 +15,7 @@ typedef struct {
 
 static hlo_inst *fill(const rounding *r, hlo_inst *like, int64_t v)
 {
-    return pass_fill_s64(r->p, like->shape, pass_dtype(like), v);
+    return hlo_make_fill_s64(r->p, like->shape, pass_dtype(like), v);
 }
 
 static hlo_inst *widened(const rounding *r, hlo_inst *x)

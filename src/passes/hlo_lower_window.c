@@ -135,7 +135,7 @@ static hlo_inst *join_start(hlo_inst *in, int n, hlo_inst *y)
     any = hlo_make_gte(p, y, n);
     for (int i = 0; i < n; i++) {
         arg[n + i] = hlo_make_gte(p, y, i);
-        arg[i] = pass_spread(p, in->arg[n + i], arg[n + i]->shape);
+        arg[i] = hlo_make_spread(p, in->arg[n + i], arg[n + i]->shape);
     }
     both = pass_vectorize(p, in->comp[0], arg, arg[0]->shape);
     for (int i = 0; i < n; i++)
@@ -157,7 +157,7 @@ static hlo_inst *lower_flagged(hlo_inst *in)
         s[i] = n > 1 ? in->shape->elem[i] : in->shape;
     }
     s[n] = sd_shape_make(a, SD_PRED, s[0]->rank, s[0]->dim);
-    arg[n] = pass_fill_s64(p, flag_shape(in->arg[0]), SD_PRED, 1);
+    arg[n] = hlo_make_fill_s64(p, flag_shape(in->arg[0]), SD_PRED, 1);
     arg[2 * n + 1] = hlo_make_scalar_s64(p, SD_PRED, 0);
     return join_start(in, n,
                       window_like(in, sd_shape_tuple(a, n + 1, s), 2 * n + 2,
@@ -172,8 +172,8 @@ static hlo_inst *only_start(hlo_inst *in)
     hlo_inst **out = sd_arena_array(in->parent->module->arena, hlo_inst *, n);
 
     for (int i = 0; i < n; i++)
-        out[i] = pass_spread(p, in->arg[n + i],
-                             n > 1 ? in->shape->elem[i] : in->shape);
+        out[i] = hlo_make_spread(p, in->arg[n + i],
+                                 n > 1 ? in->shape->elem[i] : in->shape);
     return n > 1 ? hlo_make_tuple(p, n, out) : out[0];
 }
 
@@ -194,8 +194,8 @@ static hlo_inst *lower_outside(hlo_inst *in)
             arg[0] = in->arg[0];
             arg[1] = pass_identity(p, op, pass_dtype(in));
             y = window_like(in, in->shape, 2, arg, in->comp[0]);
-            return hlo_make_binary(p, op, pass_spread(p, in->arg[1], in->shape),
-                                   y);
+            return hlo_make_binary(
+                p, op, hlo_make_spread(p, in->arg[1], in->shape), y);
         }
     }
     if (!pass_can_vectorize(in->comp[0]))
@@ -281,7 +281,7 @@ static hlo_inst *gather_form(hlo_inst *in, hlo_inst *flat, hlo_inst *at,
 {
     hlo_at p = pass_at(in);
     int rank = in->shape->rank;
-    hlo_inst *acc = pass_spread(p, in->arg[2], in->shape);
+    hlo_inst *acc = hlo_make_spread(p, in->arg[2], in->shape);
     hlo_inst *zero = hlo_make_scalar(p, pass_dtype(in->arg[1]), 0);
     hlo_inst *none = hlo_make_scalar_s64(p, pass_dtype(at), -1);
 
@@ -310,7 +310,7 @@ static hlo_inst *scatter_form(hlo_inst *in, hlo_inst *at)
     int64_t dim[] = {sd_shape_count(at->shape), 1};
     const sd_shape *s = sd_shape_make(a, pass_dtype(in), 1, &n);
     hlo_gather *g = sd_arena_new(a, hlo_gather);
-    hlo_inst *arg[] = {pass_spread(p, in->arg[2], s),
+    hlo_inst *arg[] = {hlo_make_spread(p, in->arg[2], s),
                        hlo_make_reshape(p, at, 2, dim),
                        hlo_make_reshape(p, in->arg[1], 1, dim)};
     hlo_inst *x = hlo_inst_create(in->parent, in, HLO_SCATTER, s, 3, arg);
@@ -332,7 +332,7 @@ static hlo_inst *lower_select_and_scatter(hlo_inst *in)
     bool padded_base = false;
 
     if (n == 0 || sd_shape_count(in->arg[1]->shape) == 0)
-        return pass_spread(p, in->arg[2], in->shape);
+        return hlo_make_spread(p, in->arg[2], in->shape);
     for (int i = 0; i < in->u.window.n; i++) {
         padded_base |= in->u.window.dim[i].base_dilation != 1;
         if (positions <= MAX_POSITIONS)

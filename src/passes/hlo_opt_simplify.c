@@ -42,12 +42,12 @@ static bool is_exact(const hlo_inst *in) /* integers and pred */
 
 static hlo_inst *zero_like(hlo_inst *in)
 {
-    return pass_fill_s64(pass_at(in), in->shape, pass_dtype(in), 0);
+    return hlo_make_fill_s64(pass_at(in), in->shape, pass_dtype(in), 0);
 }
 
 static hlo_inst *fill_pred(hlo_inst *in, bool v)
 {
-    return pass_fill_s64(pass_at(in), in->shape, SD_PRED, v);
+    return hlo_make_fill_s64(pass_at(in), in->shape, SD_PRED, v);
 }
 
 /* ---- rules for any commutative op ---- */
@@ -184,7 +184,7 @@ static hlo_inst *divide_unsigned(hlo_inst *in)
         return NULL;
     return hlo_make_binary(
         pass_at(in), HLO_SHR_LOGIC, in->arg[0],
-        pass_fill_s64(pass_at(in), in->shape, pass_dtype(in), n));
+        hlo_make_fill_s64(pass_at(in), in->shape, pass_dtype(in), n));
 }
 
 static hlo_inst *remainder_unsigned(hlo_inst *in)
@@ -194,8 +194,9 @@ static hlo_inst *remainder_unsigned(hlo_inst *in)
     if (sd_dtype_kind(pass_dtype(in)) != SD_K_UINT || n < 0)
         return NULL;
     return hlo_make_binary(pass_at(in), HLO_AND, in->arg[0],
-                           pass_fill_s64(pass_at(in), in->shape, pass_dtype(in),
-                                         (INT64_C(1) << n) - 1));
+                           hlo_make_fill_s64(pass_at(in), in->shape,
+                                             pass_dtype(in),
+                                             (INT64_C(1) << n) - 1));
 }
 
 static hlo_inst *power_small(hlo_inst *in)
@@ -368,7 +369,7 @@ static hlo_inst *select_scalar_pred(hlo_inst *in)
     if (in->arg[0]->shape->rank == in->shape->rank)
         return NULL;
     return hlo_make_select(pass_at(in),
-                           pass_spread(pass_at(in), in->arg[0], in->shape),
+                           hlo_make_spread(pass_at(in), in->arg[0], in->shape),
                            in->arg[1], in->arg[2]);
 }
 
@@ -381,7 +382,7 @@ static hlo_inst *clamp_scalars(hlo_inst *in)
         return NULL;
     for (int i = 0; i < 3; i += 2)
         if (!arg[i]->shape->rank)
-            arg[i] = pass_spread(pass_at(in), arg[i], in->shape);
+            arg[i] = hlo_make_spread(pass_at(in), arg[i], in->shape);
     return hlo_inst_clone(in->parent, in, in, arg);
 }
 
@@ -467,7 +468,7 @@ static hlo_inst *op_of_scalars(hlo_inst *in)
     x = hlo_inst_clone(in->parent, in, in, arg);
     x->shape =
         sd_shape_make(in->parent->module->arena, pass_dtype(in), 0, NULL);
-    return pass_spread(pass_at(in), x, in->shape);
+    return hlo_make_spread(pass_at(in), x, in->shape);
 }
 
 typedef hlo_inst *(*rule)(hlo_inst *in);

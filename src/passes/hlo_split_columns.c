@@ -114,7 +114,7 @@ static hlo_inst *as_operations(hlo_inst *in)
 
     for (int64_t k = 1; k < x->shape->dim[d]; k++)
         y = combine(in, y, take(pass_at(in), x, d, k));
-    return combine(in, pass_spread(pass_at(in), in->arg[1], in->shape), y);
+    return combine(in, hlo_make_spread(pass_at(in), in->arg[1], in->shape), y);
 }
 
 /* Is each position along d of x an array of its own, or a number? */
@@ -159,7 +159,7 @@ static void take_all(hlo_inst *in, int64_t k, hlo_inst **y)
         const sd_shape *s = in->shape->elem[i];
 
         y[i] = is_stack(x, d) ? pass_reshape(p, x->arg[k], s->rank, s->dim)
-                              : pass_fill_s64(p, s, s->dtype, k);
+                              : hlo_make_fill_s64(p, s, s->dtype, k);
     }
 }
 
@@ -178,7 +178,7 @@ static hlo_inst *stacks_as_operations(hlo_inst *in)
     }
     memcpy(x + n, x, (size_t)n * sizeof(*x));
     for (int i = 0; i < n; i++)
-        x[i] = pass_spread(p, in->arg[n + i], in->shape->elem[i]);
+        x[i] = hlo_make_spread(p, in->arg[n + i], in->shape->elem[i]);
     return pass_vectorize(p, in->comp[0], x, in->shape->elem[0]);
 }
 

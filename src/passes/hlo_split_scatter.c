@@ -104,7 +104,7 @@ static hlo_inst *scatter_pieces(const split *s)
     for (int i = s->in->u.gather->operand_batch.n; i < x->rank; i++)
         dim[rank++] = x->dim[i];
     t = sd_shape_make(s->in->parent->module->arena, x->dtype, rank, dim);
-    arg[0] = pass_spread(s->p, pass_identity(s->p, s->op, x->dtype), t);
+    arg[0] = hlo_make_spread(s->p, pass_identity(s->p, s->op, x->dtype), t);
     arg[1] = in_pieces(s, s->in->arg[1]);
     arg[2] = in_pieces(s, s->in->arg[2]);
     y = hlo_inst_clone(s->in->parent, s->in, s->in, arg);

@@ -119,7 +119,7 @@ hlo_inst *matrix_where(hlo_at p, const sd_shape *s, int dim, hlo_cmp_dir dir,
 {
     hlo_inst *at = places(p, s, dim);
 
-    return hlo_make_compare(p, dir, at, pass_spread(p, with, at->shape));
+    return hlo_make_compare(p, dir, at, hlo_make_spread(p, with, at->shape));
 }
 
 hlo_inst *matrix_where_column(hlo_at p, const sd_shape *s, hlo_cmp_dir dir)

@@ -86,7 +86,7 @@ static void lu_turn(matrix_loop *l, int64_t rows, int64_t size)
 
     a = take_panel(p, rows_in_order(p, a, f.order), f.lu, from);
     l->x[0] = matrix_put(p, l->x[0], a, from, NULL);
-    f.pivot = t_add(p, f.pivot, pass_spread(p, from, f.pivot->shape));
+    f.pivot = t_add(p, f.pivot, hlo_make_spread(p, from, f.pivot->shape));
     l->x[1] = matrix_put(p, l->x[1], f.pivot, from, NULL);
     order = rows_in_order(p, order, f.order);
     l->x[2] = matrix_put(p, l->x[2], order, from, NULL);
@@ -106,7 +106,7 @@ hlo_inst *matrix_lu(hlo_inst *in)
     of[1] = sd_shape_make(p.c->module->arena, SD_S32, 3, pivots);
     of[2] = sd_shape_make(p.c->module->arena, SD_S32, 3, order);
     out[0] = matrix_pad(p, x, order[1], SD_MAX(s->dim[2], pivots[1]));
-    out[1] = pass_fill_s64(p, of[1], SD_S32, 0);
+    out[1] = hlo_make_fill_s64(p, of[1], SD_S32, 0);
     out[2] = hlo_make_iota(p, of[2], 1);
     matrix_loop_open(&l, p, "lu_panel", 3, out);
     lu_turn(&l, rows, size);

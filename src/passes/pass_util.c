@@ -115,7 +115,7 @@ hlo_inst *pass_vectorize(hlo_at p, hlo_comp *c, hlo_inst *const *arg,
             set_copy(in, arg[in->u.param.index]);
         } else if (in->op == HLO_CONSTANT) {
             set_copy(in,
-                     pass_spread(
+                     hlo_make_spread(
                          p, hlo_make_constant(p, in->shape, in->u.literal.data),
                          like));
         } else if (in->op == HLO_RESHAPE || in->op == HLO_BROADCAST) {
@@ -194,16 +194,6 @@ hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t)
     default:
         return hlo_make_scalar_s64(p, t, 0);
     }
-}
-
-hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s)
-{
-    return s->rank ? hlo_make_broadcast(p, x, s, NULL, 0) : x;
-}
-
-hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v)
-{
-    return pass_spread(p, hlo_make_scalar_s64(p, t, v), s);
 }
 
 hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v)

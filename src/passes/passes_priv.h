@@ -81,10 +81,6 @@ hlo_comp *pass_swapped(hlo_comp *c);
  * there is none. */
 hlo_inst *pass_identity(hlo_at p, hlo_op op, sd_dtype t);
 bool pass_has_identity(hlo_op op, sd_dtype t);
-/* The scalar x broadcast to the dimensions of s. */
-hlo_inst *pass_spread(hlo_at p, hlo_inst *x, const sd_shape *s);
-/* An array of the dimensions of s and of type t, of the number v. */
-hlo_inst *pass_fill_s64(hlo_at p, const sd_shape *s, sd_dtype t, int64_t v);
 /* x compared with the number v. */
 hlo_inst *pass_compare_num(hlo_at p, hlo_cmp_dir d, hlo_inst *x, double v);
 /* x converted to the type t; x itself if it is of that type. */

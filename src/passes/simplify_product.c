@@ -104,12 +104,12 @@ static hlo_inst *sum_features(hlo_inst *in, int side, const int64_t *feature)
     for (int i = 0; i < same->shape->rank; i++)
         dim[i] = i == feature[side] ? 1 : same->shape->dim[i];
     x = hlo_make_binary(pass_at(in), HLO_MULTIPLY, x,
-                        pass_spread(pass_at(in), same->arg[0], x->shape));
+                        hlo_make_spread(pass_at(in), same->arg[0], x->shape));
     arg[1 - side] = sum_along(in, x, feature[1 - side]);
     arg[side] =
-        pass_spread(pass_at(in), hlo_make_scalar(pass_at(in), SD_F32, 1),
-                    sd_shape_make(in->parent->module->arena, SD_F32,
-                                  same->shape->rank, dim));
+        hlo_make_spread(pass_at(in), hlo_make_scalar(pass_at(in), SD_F32, 1),
+                        sd_shape_make(in->parent->module->arena, SD_F32,
+                                      same->shape->rank, dim));
     return hlo_inst_clone(in->parent, in, in, arg);
 }
 

@@ -40,7 +40,7 @@ hlo_inst *simplify_known_compare(hlo_inst *in)
         return NULL;
     if (d == HLO_NE || d == HLO_GE || d == HLO_LE)
         v = !v;
-    return pass_fill_s64(pass_at(in), in->shape, SD_PRED, v);
+    return hlo_make_fill_s64(pass_at(in), in->shape, SD_PRED, v);
 }
 
 /* Is it `of(..) != number`? */
@@ -68,7 +68,7 @@ hlo_inst *simplify_floor_division(hlo_inst *in)
 
         if (sign && rest && sign->arg[0] == rest->arg[0] && is_int(sign) &&
             ranges_of(rest, &x, &y) && x.lo >= 0 && y.lo > 0)
-            return pass_fill_s64(pass_at(in), in->shape, SD_PRED, 0);
+            return hlo_make_fill_s64(pass_at(in), in->shape, SD_PRED, 0);
     }
     return NULL;
 }
@@ -84,7 +84,7 @@ static bool may_be_of_floor(const hlo_inst *in)
 
 static hlo_inst *number(hlo_inst *in, int64_t v)
 {
-    return pass_fill_s64(pass_at(in), in->shape, pass_dtype(in), v);
+    return hlo_make_fill_s64(pass_at(in), in->shape, pass_dtype(in), v);
 }
 
 /* x / by of 0 <= x <= most as x * m >> s, where the product fits 31 bits: with

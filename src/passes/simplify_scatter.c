@@ -37,10 +37,10 @@ static hlo_inst *as_s32(hlo_at p, hlo_inst *x, int64_t extent)
 
     if (t == SD_S64 || t == SD_U64 || t == SD_U32)
         x = hlo_make_binary(p, HLO_MINIMUM, x,
-                            pass_fill_s64(p, x->shape, t, extent));
+                            hlo_make_fill_s64(p, x->shape, t, extent));
     if (t == SD_S64)
         x = hlo_make_binary(p, HLO_MAXIMUM, x,
-                            pass_fill_s64(p, x->shape, t, -1));
+                            hlo_make_fill_s64(p, x->shape, t, -1));
     return t == SD_S32 ? x : hlo_make_convert(p, SD_S32, x);
 }
 

@@ -10,7 +10,7 @@ static bool is_scalar_broadcast(const hlo_inst *in)
 /* The same scalar under the result's dimensions. */
 static hlo_inst *spread_again(hlo_inst *in, const hlo_inst *x)
 {
-    return pass_spread(pass_at(in), x->arg[0], in->shape);
+    return hlo_make_spread(pass_at(in), x->arg[0], in->shape);
 }
 
 /* A dense splat would be memory to load; a broadcast is an immediate. */
@@ -23,7 +23,7 @@ hlo_inst *simplify_constant(hlo_inst *in)
         return NULL;
     s = sd_shape_make(in->parent->module->arena, pass_dtype(in), 0, NULL);
     x = hlo_make_constant(pass_at(in), s, in->u.literal.data);
-    return pass_spread(pass_at(in), x, in->shape);
+    return hlo_make_spread(pass_at(in), x, in->shape);
 }
 
 hlo_inst *simplify_broadcast(hlo_inst *in)
@@ -230,7 +230,7 @@ hlo_inst *simplify_pad(hlo_inst *in)
     if (cuts)
         return hlo_make_slice(pass_at(in), x, start, limit, NULL);
     if (sd_shape_count(x->shape) == 0)
-        return pass_spread(pass_at(in), in->arg[1], in->shape);
+        return hlo_make_spread(pass_at(in), in->arg[1], in->shape);
     return is_scalar_broadcast(x) && x->arg[0] == in->arg[1]
                ? spread_again(in, x)
                : NULL;

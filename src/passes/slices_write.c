@@ -150,7 +150,7 @@ static hlo_inst *cut_iota(slice_loop *l, const sd_shape *s, int dim, sd_dtype t)
         sd_shape_with(arena_of(l), s, pass_dtype(l->start));
     hlo_inst *x = hlo_make_iota(p, places, dim);
 
-    x = hlo_make_binary(p, HLO_ADD, x, pass_spread(p, l->start, places));
+    x = hlo_make_binary(p, HLO_ADD, x, hlo_make_spread(p, l->start, places));
     return pass_convert(p, t, x);
 }
 
@@ -215,8 +215,9 @@ static hlo_inst *without_repeats(slice_loop *l, hlo_inst *x, int dim,
         return x;
     at = hlo_make_iota(
         p, sd_shape_with(arena_of(l), x->shape, pass_dtype(l->repeats)), dim);
-    at = hlo_make_compare(p, HLO_GE, at, pass_spread(p, l->repeats, at->shape));
-    return hlo_make_select(p, at, x, pass_spread(p, none, x->shape));
+    at = hlo_make_compare(p, HLO_GE, at,
+                          hlo_make_spread(p, l->repeats, at->shape));
+    return hlo_make_select(p, at, x, hlo_make_spread(p, none, x->shape));
 }
 
 static hlo_inst *part_of_sum(slice_loop *l, const slice_node *x,
@@ -269,7 +270,7 @@ static hlo_inst *start_of(hlo_at p, const slice_group *g, const slice_node *x)
                                               : s->dtype),
             0);
     init = pass_convert(p, pass_sum_type(pass_dtype(x->in)), x->in->arg[1]);
-    return pass_spread(p, init, s);
+    return hlo_make_spread(p, init, s);
 }
 
 static void open_loop(slice_loop *l, hlo_at p)

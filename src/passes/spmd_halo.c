@@ -221,10 +221,10 @@ static hlo_inst *filled(hlo_at p, hlo_inst *x, int d, const span *w,
         return x;
     at = t_mul(p, pass_convert(p, t, place), hlo_make_scalar_s64(p, t, w->per));
     at = t_add(p, at, hlo_make_scalar_s64(p, t, w->from));
-    at = t_add(p, hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
+    at = t_add(p, hlo_make_iota(p, ints, d), hlo_make_spread(p, at, ints));
     in = t_and(p, t_is(p, HLO_GE, at, hlo_make_fill(p, ints, 0)),
                t_is(p, HLO_LT, at, hlo_make_fill(p, ints, (double)w->all)));
-    return t_pick(p, in, x, pass_spread(p, w->fill, x->shape));
+    return t_pick(p, in, x, hlo_make_spread(p, w->fill, x->shape));
 }
 
 /* The interval that this participant reads of the array that x is the part of,

@@ -41,8 +41,8 @@ static hlo_inst *of_others(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
     ints = sd_shape_make(m->arena, SD_S32, x->shape->rank, x->shape->dim);
     is = hlo_make_compare(p, reverse ? HLO_GT : HLO_LT,
                           hlo_make_iota(p, ints, d),
-                          pass_spread(p, place, ints));
-    x = hlo_make_select(p, is, x, pass_spread(p, init, x->shape));
+                          hlo_make_spread(p, place, ints));
+    x = hlo_make_select(p, is, x, hlo_make_spread(p, init, x->shape));
     return hlo_make_reduce(p, x, init, &dim, 1, body);
 }
 

@@ -56,8 +56,8 @@ static hlo_inst *clamped(hlo_at p, hlo_inst *x, int64_t most)
 {
     sd_dtype t = pass_dtype(x);
 
-    x = t_binary(p, HLO_MAXIMUM, x, pass_fill_s64(p, x->shape, t, 0));
-    return t_binary(p, HLO_MINIMUM, x, pass_fill_s64(p, x->shape, t, most));
+    x = t_binary(p, HLO_MAXIMUM, x, hlo_make_fill_s64(p, x->shape, t, 0));
+    return t_binary(p, HLO_MINIMUM, x, hlo_make_fill_s64(p, x->shape, t, most));
 }
 
 static hlo_inst *nothing(hlo_at p, sd_dtype t)
@@ -150,10 +150,11 @@ static hlo_inst *update(const hlo_inst *in, hlo_at p, hlo_inst *const *arg,
 
         if (!w.off[d])
             continue;
-        at =
-            t_sub(p, hlo_make_iota(p, ints, d), pass_spread(p, w.off[d], ints));
-        here = t_and(p, t_is(p, HLO_GE, at, pass_fill_s64(p, ints, t, 0)),
-                     t_is(p, HLO_LT, at, pass_fill_s64(p, ints, t, size[d])));
+        at = t_sub(p, hlo_make_iota(p, ints, d),
+                   hlo_make_spread(p, w.off[d], ints));
+        here =
+            t_and(p, t_is(p, HLO_GE, at, hlo_make_fill_s64(p, ints, t, 0)),
+                  t_is(p, HLO_LT, at, hlo_make_fill_s64(p, ints, t, size[d])));
         inside = inside ? t_and(p, inside, here) : here;
         x = moved(p, x, d, t_neg(p, w.off[d]),
                   hlo_make_scalar(p, pass_dtype(x), 0));
@@ -174,7 +175,7 @@ static hlo_inst *components(hlo_at p, const hlo_gather *g, const hlo_inst *at,
     int64_t one = 1;
 
     if (g->index_vector_dim == at->shape->rank)
-        return pass_spread(p, v[0], to);
+        return hlo_make_spread(p, v[0], to);
     for (int i = 0; i < g->index_map.n; i++)
         x[i] = hlo_make_reshape(p, v[i], 1, &one);
     if (g->index_map.n > 1)
@@ -213,7 +214,7 @@ static hlo_inst *inside_whole(const hlo_inst *in, hlo_at p, hlo_inst *at)
         v[i] = hlo_make_scalar_s64(
             p, t, in->arg[0]->shape->dim[d] - g->slice_sizes.at[d]);
     }
-    at = t_binary(p, HLO_MAXIMUM, at, pass_fill_s64(p, at->shape, t, 0));
+    at = t_binary(p, HLO_MAXIMUM, at, hlo_make_fill_s64(p, at->shape, t, 0));
     return t_binary(p, HLO_MINIMUM, at, components(p, g, at, v));
 }
 
@@ -249,9 +250,9 @@ static hlo_inst *are_here(hlo_at p, const hlo_gather *g, hlo_inst *at,
             continue;
         x = component(p, g, at, i);
         inside =
-            t_and(p, t_is(p, HLO_GE, x, pass_fill_s64(p, x->shape, t, 0)),
+            t_and(p, t_is(p, HLO_GE, x, hlo_make_fill_s64(p, x->shape, t, 0)),
                   t_is(p, HLO_LT, x,
-                       pass_fill_s64(p, x->shape, t, part->shape->dim[d])));
+                       hlo_make_fill_s64(p, x->shape, t, part->shape->dim[d])));
         here = here ? t_and(p, here, inside) : inside;
     }
     for (int d = 0; d < result->rank; d++)
@@ -286,7 +287,7 @@ static hlo_inst *gather(hlo_inst *in, hlo_at p, const sd_shape *local,
         return NULL;
     unsorted(x);
     return t_pick(p, are_here(p, g, at, arg[0], local, dims), x,
-                  pass_spread(p, nothing(p, pass_dtype(x)), local));
+                  hlo_make_spread(p, nothing(p, pass_dtype(x)), local));
 }
 
 static hlo_inst *scatter(hlo_inst *in, hlo_at p, const sd_shape *local,

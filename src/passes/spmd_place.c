@@ -136,7 +136,7 @@ static hlo_inst *before(hlo_at p, const sd_shape *s, int d, int64_t end)
     const sd_shape *ints = ints_like(p, s);
 
     return t_is(p, HLO_LT, hlo_make_iota(p, ints, d),
-                pass_fill_s64(p, ints, ints->dtype, end));
+                hlo_make_fill_s64(p, ints, ints->dtype, end));
 }
 
 /* An operand that is cut in d itself stays; a slice is of what it is of, which

@@ -75,8 +75,9 @@ static hlo_inst *senders(hlo_at p, const hlo_inst *in, const hlo_collective *c)
                 said(p, in->arg[TO], c, place, grid));
     ok = t_and(p, t_is(p, HLO_GE, row, hlo_make_fill(p, grid, 0)),
                t_is(p, HLO_LT, row, said(p, in->arg[COUNT], c, place, grid)));
-    at = t_div(p, hlo_make_iota(p, grid, 0), pass_fill_s64(p, grid, t, pieces));
-    at = t_mul(p, at, pass_fill_s64(p, grid, t, rows));
+    at = t_div(p, hlo_make_iota(p, grid, 0),
+               hlo_make_fill_s64(p, grid, t, pieces));
+    at = t_mul(p, at, hlo_make_fill_s64(p, grid, t, rows));
     at = t_add(p, at, said(p, in->arg[FROM], c, place, grid));
     at = t_pick(p, ok, t_add(p, at, row), hlo_make_fill(p, grid, -1));
     return hlo_make_reduce(p, at, hlo_make_scalar_s64(p, t, -1), &first, 1,

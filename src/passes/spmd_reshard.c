@@ -169,7 +169,7 @@ hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
         return x;
     first = hlo_make_compare(p, HLO_EQ, spmd_index(p, s->grid, &a),
                              hlo_make_scalar_s64(p, SD_S32, 0));
-    return hlo_make_select(p, pass_spread(p, first, x->shape), x,
+    return hlo_make_select(p, hlo_make_spread(p, first, x->shape), x,
                            hlo_make_fill(p, x->shape, 0));
 }
 

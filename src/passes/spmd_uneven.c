@@ -101,7 +101,7 @@ hlo_inst *spmd_inside(hlo_at p, hlo_inst *x, const hlo_sharding *s, int d,
         sd_shape_make(p.c->module->arena, t, x->shape->rank, x->shape->dim);
     hlo_inst *at = spmd_begin(p, s->grid, a, each, t);
 
-    at = t_add(p, hlo_make_iota(p, ints, d), pass_spread(p, at, ints));
+    at = t_add(p, hlo_make_iota(p, ints, d), hlo_make_spread(p, at, ints));
     at = t_is(p, HLO_LT, at, hlo_make_fill(p, ints, (double)size));
-    return t_pick(p, at, x, pass_spread(p, fill, x->shape));
+    return t_pick(p, at, x, hlo_make_spread(p, fill, x->shape));
 }

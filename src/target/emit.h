@@ -224,6 +224,11 @@ void emit_level_close(emit *e);
 void emit_level_loop_open(emit *e, emit_loop *l, LLVMValueRef from,
                           LLVMValueRef to, int64_t step);
 void emit_level_loop_close(emit *e, emit_loop *l);
+/* A loop of long turns that a later compiler would unroll: Intel's, if it knew
+ * how many there are, NVIDIA's unless it is told not to.  Its turns are a level
+ * (emit_level_loop_close). */
+void emit_open_turns(emit *e, emit_loop *l, int64_t from, int64_t to,
+                     int64_t step);
 void emit_once_open(emit *e, emit_loop *l);
 LLVMBasicBlockRef emit_block(emit *e, const char *name);
 int emit_digit(const emit *e, int copy, int axis);

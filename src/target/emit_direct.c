@@ -307,18 +307,6 @@ static void multiply_deep(direct *d)
     multiply_half(d, x, y[1], true);
 }
 
-void emit_open_turns(emit *e, emit_loop *l, int64_t from, int64_t to,
-                     int64_t step)
-{
-    LLVMValueRef end = emit_si(e, to);
-
-    if (e->abi->zero)
-        end = emit_add(e, end, e->abi->zero(e));
-    emit_level_loop_open(e, l, emit_si(e, from), emit_si(e, to), step);
-    l->to = end; /* opened with the number, which is known not to be 0 */
-    l->rolled = !e->abi->zero;
-}
-
 /* All steps along the last axis of K. */
 static void multiply_all(direct *d)
 {

@@ -168,11 +168,6 @@ void emit_put_squares(emit_tile *g, int row, int64_t from);
 
 /* All of K, for the sums of g->acc. */
 void emit_run_direct(emit_tile *g);
-/* A loop of long turns that a later compiler would unroll: Intel's, if it knew
- * how many there are, NVIDIA's unless it is told not to.  Its turns are a level
- * (emit_level_loop_close). */
-void emit_open_turns(emit *e, emit_loop *l, int64_t from, int64_t to,
-                     int64_t step);
 
 /* ---- emit_window.c: x of all positions of a window at once ---- */
 

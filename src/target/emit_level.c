@@ -143,6 +143,18 @@ void emit_level_loop_open(emit *e, emit_loop *l, LLVMValueRef from,
     emit_level_open(e, pre);
 }
 
+void emit_open_turns(emit *e, emit_loop *l, int64_t from, int64_t to,
+                     int64_t step)
+{
+    LLVMValueRef end = emit_si(e, to);
+
+    if (e->abi->zero)
+        end = emit_add(e, end, e->abi->zero(e));
+    emit_level_loop_open(e, l, emit_si(e, from), emit_si(e, to), step);
+    l->to = end; /* opened with the number, which is known not to be 0 */
+    l->rolled = !e->abi->zero;
+}
+
 void emit_level_loop_close(emit *e, emit_loop *l)
 {
     emit_loop_close(e, l);

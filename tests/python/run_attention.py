@@ -64,14 +64,14 @@ def cross_entropy(x, w, y):
     return jax.nn.logsumexp(s, -1) - jnp.take_along_axis(s, y[:, None], -1)[:, 0]
 
 
-# Elements of the largest array that a turn has, for any T.  A GPU with a matrix
-# engine has larger turns (`sizes_of` in src/passes/hlo_opt_slices.c).
-TURN = 2**26 if XPU.device_kind.startswith("cuda") else 2**20
+TURN = 2**20  # elements of the largest array that a turn has, for any T
 
 
 def check(name, f, *args, tol, most=None):
-    """most: elements that every array of the compiled program has at most; the
-    programs that name TURN have more than 2^20 where they are not cut."""
+    """most: elements that every array of the compiled program has at most;
+    the programs that name TURN have more than that where they are not cut.
+    On cuda f32 is not asked: with `highest` it goes in turns, of which one has
+    all that these programs have (`sizes_of` in src/passes/hlo_opt_slices.c)."""
     there = [jax.tree.map(lambda a: jax.device_put(a, XPU), x) for x in args]
     whole = any(x.dtype == np.float32 for x in jax.tree.leaves(there))
     # f32 by default is tf32 on cuda
@@ -84,7 +84,8 @@ def check(name, f, *args, tol, most=None):
         compare.check(g, w, tol, name)
     shapes = [[int(n) for n in x.split(",")] for x in re.findall(r"\b[a-z]+\d+\[([\d,]+)\]", c.as_text())]
     largest = max(shapes, key=np.prod)
-    assert most is None or np.prod(largest) <= most, (name, largest)
+    in_turns = not (whole and XPU.device_kind.startswith("cuda"))
+    assert most is None or not in_turns or np.prod(largest) <= most, (name, largest)
     print("ok", name, largest)
 
 
@@ -129,7 +130,7 @@ def relatives():
     check("its gradient", lambda x, w: grad(lambda x, w: cross_entropy(x, w, y), 2)(x, w), x, w, tol=200)
     x, y = numbers(np.float32, 1500, 16), numbers(np.float32, 2500, 16)
     far = lambda x, y: jnp.sum(x * x, 1)[:, None] + jnp.sum(y * y, 1) - 2 * x @ y.T
-    most = max(1500 * 2500 - 1, TURN)
+    most = 1500 * 2500 - 1
     check("nearest", lambda x, y: jnp.argmin(far(x, y), 1), x, y, tol=1, most=most)
     check("kernel matrix", lambda x, y: jnp.exp(-far(x, y) / 16) @ y, x, y, tol=100, most=most)
 

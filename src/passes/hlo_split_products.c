@@ -11,9 +11,10 @@
  * What the last piece lacks is zeros in both operands.
  *
  * A convolution's pieces are groups of its input features, each with results of
- * its own: of the gradient of a window the features are the images.  Not all of
- * those are of 16 rows and more, as matrix instructions want it; their order is
- * free as well. */
+ * its own: of the gradient of a window the features are the images.  Groups of
+ * features (depthwise) are groups of the batch there, and pieces more of those.
+ * Not all of them are of 16 rows and more, as matrix instructions want it; their
+ * order is free as well. */
 #include "terms.h"
 
 #include <math.h>
@@ -388,7 +389,12 @@ static hlo_inst *split_conv(hlo_inst *in, int64_t n, bool trimmed)
     }
     /* a group has its part of k_in, and all of k_out */
     arg[1] = hlo_make_parts_along(p, arg[1], c.k_in, n, c.k_out);
-    c.feature_groups = n;
+    if (c.batch_groups > 1) { /* which have no feature groups beside them */
+        arg[0] = hlo_make_parts_along(p, arg[0], c.in_feature, n, c.in_batch);
+        c.batch_groups *= n;
+    } else {
+        c.feature_groups = n;
+    }
     x = hlo_inst_clone(in->parent, in, in, arg);
     x->shape = sd_shape_with(a, sd_shape_with_dim(a, in->shape, d, n * each),
                              sum_of(in));
@@ -549,9 +555,13 @@ static hlo_inst *split_product(hlo_inst *in, const device_desc *dev)
         n = piece_of_dot(in, dev);
         return n ? split_dot(in, n) : NULL;
     }
-    if (!c || c->feature_groups != 1 || c->batch_groups != 1 ||
-        in->shape->rank == SD_MAX_RANK || !adds_as_it_likes(dev, in))
+    if (!c || c->feature_groups != 1 || in->shape->rank == SD_MAX_RANK ||
+        !adds_as_it_likes(dev, in))
         return NULL;
+    if (c->batch_groups > 1) {
+        n = groups_of_images(in, c);
+        return n > 1 ? split_conv(in, n, false) : NULL;
+    }
     if (c->in_feature == in->arg[0]->shape->rank - 1) {
         n = groups_of_features(in, c, dev);
         return n > 1 ? split_conv(in, n, false) : NULL;

@@ -13,8 +13,8 @@
  * A convolution's pieces are groups of its input features, each with results of
  * its own: of the gradient of a window the features are the images.  Groups of
  * features (depthwise) are groups of the batch there, and pieces more of those.
- * Not all of them are of 16 rows and more, as matrix instructions want it; their
- * order is free as well. */
+ * Not all of them are of 16 rows and more, as matrix instructions want it;
+ * their order is free as well. */
 #include "terms.h"
 
 #include <math.h>

@@ -117,7 +117,8 @@ static const group groups[] = {
      .pass = {RUN(lower_conv), RUN(lower_dot), RUN(lower_bitcast),
               RUN(lower_complex), RUN(lower_precision), RUN(lower_index),
               RUN(lower_concatenate), RUN(lower_scatter), RUN(opt_sort),
-              RUN(split_products), RUN(opt_operands), RUN(lower_float)}},
+              RUN(opt_wider), RUN(split_products), RUN(opt_operands),
+              RUN(lower_float)}},
     /* lower_float has made the narrow floats' reduce-precision f32's;
      * lower_index brings the indices that opt_simplify makes into plan's form
      * again. */

@@ -40,15 +40,19 @@ static bool is_view(const hlo_inst *x)
            x->op == HLO_DYNAMIC_SLICE || x->op == HLO_BROADCAST;
 }
 
+/* What is computed is narrow in memory if it was rounded to that, as f8 is that
+ * bf16 is made of. */
 static bool is_put_together(const hlo_inst *x)
 {
     const hlo_inst *from = x->op == HLO_CONVERT ? x->arg[0] : NULL;
+    size_t bytes = sd_dtype_bytes(x->shape->dtype);
 
     while (from && (from->op == HLO_RESHAPE || from->op == HLO_BITCAST))
         from = from->arg[0];
     return x->op == HLO_CONCATENATE || x->op == HLO_PAD ||
            x->op == HLO_GATHER || x->op == HLO_REVERSE ||
-           (from && !is_computed(from));
+           (from &&
+            (!is_computed(from) || sd_dtype_bytes(from->shape->dtype) < bytes));
 }
 
 /* How far the place of position 1 of dimension d is from that of position 0. */

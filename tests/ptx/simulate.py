@@ -392,7 +392,7 @@ class Group:
 
     def value(self, name, v, ops):
         key, bits = name[0], 8 * TYPES.get(name[-1], 8)
-        if name[-1] == "bf16" and key in ("add", "sub", "mul", "min", "max"):
+        if name[-1] in ("bf16", "f16") and key in ("add", "sub", "mul", "min", "max"):
             return self.half(name, v)
         assert name[-1] not in ("f64", *HALVES) or key in ("mov", "selp", "cvt"), name  # no whole numbers
         cut = np.uint64((1 << bits) - 1) if bits < 64 else ~np.uint64(0)
@@ -414,7 +414,9 @@ class Group:
         if key == "prmt":
             return self.permuted(v)
         if key == "bfe":
-            return v[0] >> v[1] & (np.uint64(1) << v[2]) - np.uint64(1)
+            top = np.uint64(1) << v[2] - np.uint64(1)  # the sign of a number of s
+            field = v[0] >> v[1] & (top << np.uint64(1)) - np.uint64(1)
+            return (field ^ top) - top & cut if name[1][0] == "s" else field
         if key == "mul" and name[1:] == ["hi", "u64"]:
             return np.array([int(a) * int(b) >> 64 for a, b in zip(*v)], np.uint64)
         if key == "mul" and name[1] == "hi":
@@ -454,7 +456,10 @@ class Group:
 
     @staticmethod
     def half(name, v):
-        """Of two bf16: what f32 has more than twice the digits of is rounded as if once."""
+        """Of two bf16 or f16: what f32 has more than twice the digits of is rounded as if once."""
+        if name[-1] == "f16":
+            x = Group.real(name, [x.astype(np.uint16).view(np.float16).astype(np.float32).view(np.uint32) for x in v])
+            return x.view(np.float32).astype(np.float16).view(np.uint16).astype(np.uint64)
         x = Group.real(name, [x << np.uint64(16) for x in v])
         x = x + (x >> np.uint32(16) & np.uint32(1)) + np.uint32(0x7fff)
         return x.astype(np.uint64) >> np.uint64(16)

@@ -64,3 +64,22 @@ def test_the_largest_of_bf16_is_not_that_of_their_bits(tmp_path):
     simulate.run(text, [x.copy(), out], range(3), 1 << 15)
     want = (x.astype(np.float32) - x.max(1, keepdims=True).astype(np.float32)).astype(x.dtype)
     assert np.array_equal(out, want, equal_nan=True)
+
+
+def test_a_field_of_s32_has_a_sign():
+    """The simulator took it for one of u32: 0 and 1 where a GPU has 0 and -1."""
+    text = """.visible .entry k(.param .u64 k_param_0)
+.reqntid 32
+{
+\tld.param.b64 %rd1, [k_param_0];
+\tmov.u32 %r1, %tid.x;
+\tbfe.s32 %r2, %r1, 2, 2;
+\tmul.wide.u32 %rd2, %r1, 4;
+\tadd.s64 %rd3, %rd1, %rd2;
+\tst.global.b32 [%rd3], %r2;
+\tret;
+}
+"""
+    out = np.zeros(32, np.int32)
+    simulate.run(text, [out], [0], 0)
+    assert out.tolist() == 2 * [n for n in (0, 1, -2, -1) for _ in range(4)]

@@ -26,24 +26,34 @@ static void copy_part(void *ctx, int64_t i, int worker)
 }
 
 /* One thread gets half of the bandwidth of two cores, and a tenth of a
- * server's, so what is large is shared out.  A transfer is not (below): the
- * pool is for whoever computes, who meets it busy otherwise. */
-static sd_status copy_now(xpu_device *d, xpu_queue q, void *to,
-                          const void *from, size_t bytes)
+ * server's, so what is large is shared out. */
+void xpu_copy_shared(xpu_device *d, void *to, const void *from, size_t bytes)
 {
     copying c = {.to = to, .from = from, .bytes = bytes};
-    bool apart = c.to + bytes <= c.from || c.from + bytes <= c.to;
 
-    (void)q;
-    if (bytes < LARGE_COPY || !apart)
-        memmove(to, from, bytes);
+    if (bytes < LARGE_COPY)
+        memcpy(to, from, bytes);
     else
         sd_pool_run(d->client->pool,
                     (int64_t)((bytes + COPY_PART - 1) / COPY_PART), copy_part,
                     &c);
+}
+
+static sd_status copy_now(xpu_device *d, xpu_queue q, void *to,
+                          const void *from, size_t bytes)
+{
+    const uint8_t *t = to, *f = from;
+
+    (void)q;
+    if (t + bytes <= f || f + bytes <= t)
+        xpu_copy_shared(d, to, from, bytes);
+    else
+        memmove(to, from, bytes);
     return NULL;
 }
 
+/* Not shared out: the pool is for whoever computes, who meets it busy
+ * otherwise. */
 static sd_status transfer_now(xpu_device *d, void *to, const void *from,
                               size_t bytes)
 {

@@ -197,5 +197,8 @@ xpu_device_ops xpu_ops_filled(const xpu_device_ops *ops);
 sd_status xpu_copy_through_host(xpu_device *to_dev, void *to,
                                 xpu_device *from_dev, const void *from,
                                 size_t bytes);
+/* memcpy between two places of host memory; what is large is shared out to the
+ * client's pool.  Any thread. */
+void xpu_copy_shared(xpu_device *d, void *to, const void *from, size_t bytes);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct {
     xpu_buffer *a; /* 1, 2, 3, ... */
 } fixture;
 
-static fixture open_with(const char *words)
+static fixture open_threads(const char *words, const char *threads)
 {
     char cuda[64];
     fixture f;
@@ -31,12 +31,17 @@ static fixture open_with(const char *words)
     setenv("FAKE_CL", words, 1);
     snprintf(cuda, sizeof cuda, "devices=2,%s", words);
     setenv("FAKE_CUDA", cuda, 1);
-    f.c = open_client("1", "2");
+    f.c = open_client(threads, "2");
     f.d = xpu_client_device(f.c, 0);
     f.square = simple(f.d, "square", N, 1e9); /* too long to be helped */
     f.add = adder(f.d, N);
     f.a = buffer(f.d, N, 1, 1);
     return f;
+}
+
+static fixture open_with(const char *words)
+{
+    return open_threads(words, "1");
 }
 
 static void close_all(fixture *f)
@@ -156,6 +161,45 @@ static void a_run_follows_copies(void **state)
     xpu_buffer_release(z);
     xpu_program_release(long_);
     xpu_program_release(there);
+    close_all(&f);
+}
+
+/* Sizes below and above what is copied at once, what is shared among threads,
+ * a pinned slot and all slots; each array has other values. */
+static void arrays_put_in_a_row_keep_their_values(void **state)
+{
+    static const int64_t size[] = {1000,    16384,   40001,   262144,
+                                   262145,  600000,  1048577, 2097152,
+                                   2097153, 4194305, 9000001, 262144};
+    enum { ARRAYS = SD_COUNTOF(size) };
+    fixture f = open_threads("memory=17179869184", "4");
+    xpu_buffer *b[ARRAYS];
+    xpu_event *put[ARRAYS], *got[ARRAYS];
+    float *from[ARRAYS], *to[ARRAYS];
+
+    (void)state;
+    for (int i = 0; i < ARRAYS; i++) {
+        from[i] = malloc((size_t)size[i] * sizeof(float));
+        to[i] = calloc((size_t)size[i], sizeof(float));
+        for (int64_t j = 0; j < size[i]; j++)
+            from[i][j] = (float)((j + 7919 * i) % 16777213);
+    }
+    for (int i = 0; i < ARRAYS; i++)
+        ok(xpu_buffer_from_host(f.d, XPU_MEM_DEVICE, SD_F32, 1, &size[i],
+                                from[i], NULL, false, &b[i], &put[i]));
+    for (int i = 0; i < ARRAYS; i++)
+        ok(xpu_buffer_to_host(b[i], 0, to[i], (size_t)size[i] * sizeof(float),
+                              &got[i]));
+    for (int i = 0; i < ARRAYS; i++) {
+        ok(xpu_event_wait(put[i]));
+        ok(xpu_event_wait(got[i]));
+        assert_memory_equal(from[i], to[i], (size_t)size[i] * sizeof(float));
+        xpu_event_release(put[i]);
+        xpu_event_release(got[i]);
+        xpu_buffer_release(b[i]);
+        free(from[i]);
+        free(to[i]);
+    }
     close_all(&f);
 }
 
@@ -419,6 +463,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_waits_for_the_host),
         cmocka_unit_test(a_run_follows_copies),
+        cmocka_unit_test(arrays_put_in_a_row_keep_their_values),
         cmocka_unit_test(memory_stays_until_the_mark),
         cmocka_unit_test(scratch_memory_is_shared),
         cmocka_unit_test(a_client_ends_what_is_in_flight),

@@ -226,7 +226,7 @@ typedef struct {
 /* A way of pageable memory through pinned: xpu_cuda_stage.c. */
 /* What a kernel takes at the least; to sleep costs about as much. */
 #define XPU_CUDA_LOOK_NS 50000u
-#define XPU_CUDA_SLOTS 2
+#define XPU_CUDA_SLOTS 4
 #define XPU_CUDA_WORD  64u /* bytes */
 typedef struct xpu_cuda_job xpu_cuda_job;
 typedef struct {
@@ -236,7 +236,7 @@ typedef struct {
     cu_stream aside;      /* of the host's part */
     void *slot[XPU_CUDA_SLOTS];
     cu_event full[XPU_CUDA_SLOTS], empty[XPU_CUDA_SLOTS];
-    unsigned next;
+    unsigned nslot, last; /* made; the one used last */
     bool is_out;
 } xpu_cuda_stage;
 

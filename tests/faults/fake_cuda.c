@@ -16,6 +16,8 @@
  *   init=CODE   cuInit fails              version=N  13000 when not given
  *   devices=N   1 when not given          chip=N     90 when not given
  *   memory=N    bytes of a device; 2^30 when not given
+ *   pinned=N    bytes of the host's that can be pinned; as many as are there
+ *               when not given
  *   pools=0     plain allocations only    peers=0    no way between devices
  *   alone=1     no other process has these cards
  *   kernels=any every kernel name exists and computes nothing
@@ -31,6 +33,7 @@
  * running until fake_cuda_hold(0). */
 #include "fake_cuda.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -67,7 +70,7 @@ struct block {
     int device; /* -1: pinned */
 };
 static block *blocks;
-static size_t held[MOST_DEV];
+static size_t held[MOST_DEV + 1]; /* the last: pinned */
 
 long fake_cuda_calls(void)
 {
@@ -122,6 +125,7 @@ static void read_words(void)
     fake_is.devices = (int)word("devices", 1);
     fake_is.chip = (int)word("chip", 90);
     fake_is.memory = (size_t)word("memory", 1l << 30);
+    fake_is.pinned = (size_t)word("pinned", LONG_MAX);
     fake_is.pools = word("pools", 1);
     fake_is.peers = word("peers", 1);
     fake_is.alone = word("alone", 0);
@@ -353,12 +357,19 @@ cu_result cuCtxEnablePeerAccess(cu_context peer, unsigned flags)
 
 /* ---- memory ---- */
 
+static size_t *held_by(int device)
+{
+    return &held[device < 0 ? MOST_DEV : device];
+}
+
 static cu_result add_block(size_t bytes, int device, void **out)
 {
     block *b = malloc(sizeof *b);
     /* zeros, for which large areas are not written: a loop that no kernel ends
      * does not begin */
     void *p = calloc(1, bytes + ALIGN - 1);
+    size_t *mine = held_by(device);
+    size_t most = device < 0 ? fake_is.pinned : fake_is.memory;
 
     if (!b || !p) {
         free(b);
@@ -366,14 +377,13 @@ static cu_result add_block(size_t bytes, int device, void **out)
         return CU_OUT_OF_MEMORY;
     }
     pthread_mutex_lock(&fake_lock);
-    if (device >= 0 && held[device] + bytes > fake_is.memory) {
+    if (bytes > most - SD_MIN(*mine, most)) {
         pthread_mutex_unlock(&fake_lock);
         free(b);
         free(p);
         return CU_OUT_OF_MEMORY;
     }
-    if (device >= 0)
-        held[device] += bytes;
+    *mine += bytes;
     *b = (block){blocks, (char *)(((uintptr_t)p + ALIGN - 1) / ALIGN * ALIGN),
                  p, bytes, device};
     blocks = b;
@@ -392,8 +402,7 @@ static cu_result take_block(const void *p)
         if ((*at)->at == p) {
             b = *at;
             *at = b->next;
-            if (b->device >= 0)
-                held[b->device] -= b->bytes;
+            *held_by(b->device) -= b->bytes;
             break;
         }
     pthread_mutex_unlock(&fake_lock);

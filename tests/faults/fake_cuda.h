@@ -62,7 +62,7 @@ struct cu_graph_exec_st {
 struct fake_words {
     long fail, lose, exec, lag;
     int error, fault, init, version, devices, chip;
-    size_t memory;
+    size_t memory, pinned;
     bool pools, peers, alone, any_kernel, garbage;
 };
 extern struct fake_words fake_is;

@@ -52,6 +52,62 @@ static void test_each_call_fails(void **state)
     each(ncalls, "fail", ",error=719");
 }
 
+/* An array of more pieces than there are slots at first, there and back: whole,
+ * or in short parts. */
+static sd_status put_and_get(xpu_device *d, float *data, float *got, int64_t n,
+                             size_t part)
+{
+    size_t bytes = (size_t)n * sizeof *data;
+    xpu_event *put, *read;
+    xpu_buffer *b;
+    sd_status st = xpu_buffer_from_host(d, XPU_MEM_DEVICE, SD_F32, 1, &n, data,
+                                        NULL, false, &b, &put);
+
+    if (st)
+        return st;
+    st = xpu_event_wait(put);
+    for (size_t at = 0; at < bytes && !st; at += part)
+        if (!(st = xpu_buffer_to_host(b, at, (char *)got + at,
+                                      SD_MIN(bytes - at, part), &read))) {
+            st = xpu_event_wait(read);
+            xpu_event_release(read);
+        }
+    xpu_event_release(put);
+    xpu_buffer_release(b);
+    return st;
+}
+
+static sd_status of_pieces(const char *words)
+{
+    enum { LENGTH = 5 << 20 };
+    static float data[LENGTH], got[LENGTH];
+    bool in_parts = strstr(words, "pinned") != NULL;
+    life l = {0};
+    sd_status st;
+
+    fake_tell(words);
+    for (int i = 0; i < LENGTH; i++)
+        data[i] = (float)i;
+    memset(got, 0, sizeof got);
+    if (!(st = life_begin(&l, "cuda")) &&
+        !(st = put_and_get(xpu_client_device(l.c, 0), data, got, LENGTH,
+                           in_parts ? 1 << 20 : sizeof got)))
+        assert_memory_equal(data, got, sizeof got);
+    life_end(&l);
+    return st;
+}
+
+/* Two slots of 8 MB are needed, and enough. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    life_each(of_pieces, is_clear, ncalls, "fail", ",error=2", 1);
+    life_each(of_pieces, is_clear, ncalls, "fail", ",error=719", 3);
+    ok(of_pieces("pinned=17000000"));
+    expect(of_pieces("pinned=16000000"), SD_EXHAUSTED,
+           "CUDA, cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)");
+}
+
 static void test_device_lost(void **state)
 {
     (void)state;
@@ -355,6 +411,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_sound),
         cmocka_unit_test(test_each_call_fails),
         cmocka_unit_test(test_each_command_fails),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_device_lost),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_no_device),

@@ -172,6 +172,24 @@ static sd_status cuda_transfer(xpu_device *d, void *to, const void *from,
     return copy_and_wait(v, v->now, to, from, n);
 }
 
+/* A get of 1 MB into pageable memory takes 363 us the driver's own way on an
+ * H200's machine, through a pinned slot 190. */
+static sd_status cuda_copy_out(xpu_device *d, void *to, const void *from,
+                               size_t n)
+{
+    xpu_cuda *v = d->impl;
+    sd_status st;
+    bool done;
+
+    if (n < XPU_CUDA_SHORT_LEAST || n > XPU_CUDA_SHORT_MOST)
+        return cuda_transfer(d, to, from, n);
+    if ((st = xpu_cuda_enter(v)))
+        return st;
+    done = is_pageable(v, to) && xpu_cuda_copy_short(v, to, from, n, &st);
+    xpu_cuda_leave(v);
+    return done ? st : cuda_transfer(d, to, from, n);
+}
+
 /* One address space holds all devices and pinned memory, so the driver sees
  * whose the pointers are. */
 static sd_status cuda_copy_between(xpu_device *to_dev, void *to,
@@ -338,6 +356,7 @@ static void cuda_close(xpu_device *d)
     ours = xpu_cuda_enter_to_free(v, &entered);
     for (int i = 0; i < 2; i++)
         xpu_cuda_stage_finish(v, &v->stage[i], ours);
+    xpu_cuda_short_finish(v, ours);
     xpu_cuda_free_events(v, ours);
     xpu_cusolver_close(v, ours);
     if (ours) {
@@ -367,7 +386,7 @@ static const xpu_device_ops cuda_ops = {
     .free = cuda_free,
     .copy = cuda_copy,
     .copy_in = cuda_transfer,
-    .copy_out = cuda_transfer,
+    .copy_out = cuda_copy_out,
     .copy_between = cuda_copy_between,
     .gather = xpu_cuda_gather,
     .meet = xpu_cuda_meet,
@@ -441,6 +460,7 @@ static xpu_cuda *make_impl(xpu_device *d, xpu_cuda_driver *driver)
     v->driver = driver;
     v->dev = d;
     pthread_mutex_init(&v->lock, NULL);
+    pthread_mutex_init(&v->brief.lock, NULL);
     for (int q = 0; q < XPU_QUEUE_COUNT; q++) {
         snprintf(name, sizeof name, "xpu%d-mark%d", d->id, q);
         xpu_stream_init(&v->watch[q], name);

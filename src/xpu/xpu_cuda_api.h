@@ -228,6 +228,8 @@ typedef struct {
 #define XPU_CUDA_LOOK_NS 50000u
 #define XPU_CUDA_SLOTS 4
 #define XPU_CUDA_WORD  64u /* bytes */
+#define XPU_CUDA_SHORT_LEAST ((size_t)64 << 10)
+#define XPU_CUDA_SHORT_MOST  ((size_t)1 << 20)
 typedef struct xpu_cuda_job xpu_cuda_job;
 typedef struct {
     pthread_mutex_t lock; /* of who puts copies in */
@@ -239,6 +241,11 @@ typedef struct {
     unsigned nslot, last; /* made; the one used last */
     bool is_out;
 } xpu_cuda_stage;
+typedef struct {
+    pthread_mutex_t lock;
+    void *slot;    /* made by the first copy */
+    cu_event half; /* of it has arrived */
+} xpu_cuda_short;
 
 typedef struct xpu_cuda_event xpu_cuda_event; /* one that waits to be reused */
 
@@ -284,6 +291,7 @@ typedef struct {
     void *word;              /* pinned: what a peek reads */
     xpu_stream watch[XPU_QUEUE_COUNT]; /* wait for marks */
     xpu_cuda_stage stage[2]; /* in, out */
+    xpu_cuda_short brief;    /* out, while the caller waits */
     pthread_mutex_t lock;    /* of events, and of making loops.stop */
     xpu_cuda_event *events;  /* free ones */
     xpu_pace pace;
@@ -312,6 +320,12 @@ void xpu_cuda_leave(const xpu_cuda *v);
  * the caller's waiting; entered before. */
 sd_status xpu_cuda_stage_copy(xpu_cuda *v, xpu_cuda_stage *g, cu_stream s,
                               void *to, const void *from, size_t bytes);
+/* To pageable memory through a pinned slot, by the stream `now`, done on return.
+ * bytes: SHORT_LEAST to SHORT_MOST.  False: nothing was done, since the slot is
+ * another thread's or there is none.  Entered before. */
+bool xpu_cuda_copy_short(xpu_cuda *v, void *to, const void *from, size_t bytes,
+                         sd_status *st);
+void xpu_cuda_short_finish(xpu_cuda *v, bool ours);
 void xpu_cuda_stage_init(xpu_cuda_stage *g, bool is_out);
 void xpu_cuda_stage_finish(xpu_cuda *v, xpu_cuda_stage *g, bool ours);
 

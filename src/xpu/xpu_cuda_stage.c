@@ -208,6 +208,77 @@ sd_status xpu_cuda_stage_copy(xpu_cuda *v, xpu_cuda_stage *g, cu_stream s,
     return st;
 }
 
+/* ---- short copies to the host that the caller waits for ---- */
+
+static cu_result make_short(xpu_cuda *v, xpu_cuda_short *s)
+{
+    const xpu_cuda_api *a = &v->driver->api;
+    cu_result err = CU_OK;
+
+    if (!s->half)
+        err = a->EventCreate(&s->half, CU_EVENT_NO_TIMES);
+    if (!err && !s->slot)
+        err = a->MemHostAlloc(&s->slot, XPU_CUDA_SHORT_MOST, CU_HOST_PORTABLE);
+    return err;
+}
+
+/* Two halves, so that the second crosses the bus while the host copies the
+ * first. */
+static sd_status copy_halves(xpu_cuda *v, xpu_cuda_short *s, uint8_t *to,
+                             const uint8_t *from, size_t bytes)
+{
+    const xpu_cuda_api *a = &v->driver->api;
+    uint8_t *slot = s->slot;
+    size_t half = bytes / 2 & ~(size_t)63;
+    sd_status st = device_part(v, v->now, slot, from, half);
+
+    if (!st)
+        st = xpu_cuda_status(v->driver, v, a->EventRecord(s->half, v->now),
+                             "cuEventRecord");
+    if (!st)
+        st = device_part(v, v->now, slot + half, from + half, bytes - half);
+    if (!st &&
+        !(st = xpu_cuda_status(v->driver, v, a->EventSynchronize(s->half),
+                               "cuEventSynchronize")))
+        memcpy(to, slot, half);
+    if (st) { /* the slot is the next copy's */
+        a->StreamSynchronize(v->now);
+        return st;
+    }
+    if (!(st = xpu_cuda_status(v->driver, v, a->StreamSynchronize(v->now),
+                               "cuStreamSynchronize")))
+        memcpy(to + half, slot + half, bytes - half);
+    return st;
+}
+
+bool xpu_cuda_copy_short(xpu_cuda *v, void *to, const void *from, size_t bytes,
+                         sd_status *st)
+{
+    xpu_cuda_short *s = &v->brief;
+    bool can;
+
+    if (pthread_mutex_trylock(&s->lock))
+        return false;
+    if ((can = !make_short(v, s)))
+        *st = copy_halves(v, s, to, from, bytes);
+    pthread_mutex_unlock(&s->lock);
+    return can;
+}
+
+/* ---- the end ---- */
+
+void xpu_cuda_short_finish(xpu_cuda *v, bool ours)
+{
+    const xpu_cuda_api *a = &v->driver->api;
+    xpu_cuda_short *s = &v->brief;
+
+    if (s->half && ours)
+        a->EventDestroy(s->half);
+    if (s->slot && ours)
+        a->MemFreeHost(s->slot);
+    pthread_mutex_destroy(&s->lock);
+}
+
 void xpu_cuda_stage_finish(xpu_cuda *v, xpu_cuda_stage *g, bool ours)
 {
     const xpu_cuda_api *a = &v->driver->api;

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { N = 4096, LARGE = 300000 }; /* copied at once, and queued */
+/* Copied at once, in halves on cuda, and queued. */
+enum { N = 4096, SHORT = 50000, LARGE = 300000 };
 
 sd_buf life_code, life_elf;
 sd_options life_options;
@@ -73,7 +74,7 @@ static sd_status fill(life *l, xpu_device *d, float *data)
 }
 
 /* a = data; b = a * a + 1; sum = a + b, in the place of a; and a large buffer
- * there, over to the last device and back. */
+ * there, over to the last device and back, whole and in part. */
 static sd_status live(life *l, float *data)
 {
     xpu_device *d = xpu_client_device(l->c, 0), *last;
@@ -91,6 +92,10 @@ static sd_status live(life *l, float *data)
         (st = get(l->moved, l->got, LARGE * sizeof(float))))
         return st;
     assert_memory_equal(l->got, data, LARGE * sizeof(float));
+    memset(l->got, 0, SHORT * sizeof(float));
+    if ((st = get(l->moved, l->got, SHORT * sizeof(float))))
+        return st;
+    assert_memory_equal(l->got, data, SHORT * sizeof(float));
     return NULL;
 }
 

@@ -203,6 +203,44 @@ static void arrays_put_in_a_row_keep_their_values(void **state)
     close_all(&f);
 }
 
+/* NULL: all that was read is right. */
+static void *get_often(void *arg)
+{
+    xpu_buffer *b = arg;
+    bool right = true;
+
+    for (int i = 0; i < 20; i++) {
+        float *v = fetch(b);
+
+        for (int j = 0; j < LARGE / 2; j++)
+            right = right && v[j] == v[0] + (float)j;
+        free(v);
+    }
+    return right ? NULL : b;
+}
+
+/* Several threads read what is short enough for the one pinned slot. */
+static void threads_read_at_once(void **state)
+{
+    enum { THREADS = 4 };
+    fixture f = open_with("");
+    xpu_buffer *b[THREADS];
+    pthread_t t[THREADS];
+    void *wrong;
+
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        b[i] = buffer(f.d, LARGE / 2, (float)i, 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, get_often, b[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], &wrong);
+        assert_null(wrong);
+        xpu_buffer_release(b[i]);
+    }
+    close_all(&f);
+}
+
 /* Deleted, donated: its memory stays until the device has done with it. */
 static void memory_stays_until_the_mark(void **state)
 {
@@ -464,6 +502,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_waits_for_the_host),
         cmocka_unit_test(a_run_follows_copies),
         cmocka_unit_test(arrays_put_in_a_row_keep_their_values),
+        cmocka_unit_test(threads_read_at_once),
         cmocka_unit_test(memory_stays_until_the_mark),
         cmocka_unit_test(scratch_memory_is_shared),
         cmocka_unit_test(a_client_ends_what_is_in_flight),

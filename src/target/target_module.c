@@ -256,6 +256,8 @@ sd_status target_module_compile(target_module *mod)
             return st;
     }
     st = code(mod, mod->m, mod->ops->file, &mod->binary);
+    if (!st && mod->ops->mend)
+        mod->binary = mod->ops->mend(mod->binary);
     target_part_ends(mod, T_CODE);
     if (!st && mod->ops->check)
         st = mod->ops->check(LLVMGetBufferStart(mod->binary),

@@ -433,4 +433,5 @@ const target_ops target_ptx = {.kind = THUNK_BIN_PTX,
                                .machine = machine,
                                .passes = passes,
                                .repair = repair,
+                               .mend = target_ptx_part_logic,
                                .check = check_text};

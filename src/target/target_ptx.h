@@ -40,6 +40,11 @@ void target_ptx_copy(emit *e, LLVMValueRef to, LLVMValueRef from,
 void target_ptx_close_copies(emit *e);
 void target_ptx_await_copies(emit *e, int left);
 
+/* ---- target_ptx_logic.c ---- */
+
+/* The same text, or another in its place. */
+LLVMMemoryBufferRef target_ptx_part_logic(LLVMMemoryBufferRef text);
+
 /* ---- target_ptx_attend.c, target_ptx_places.c ---- */
 
 extern const emit_attend_abi target_ptx_attend;

@@ -39,6 +39,9 @@ typedef struct {
     const char *(*passes)(target_clean what);
     /* After the passes: what code generation would get wrong.  May be NULL. */
     void (*repair)(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev);
+    /* Of what code generation wrote: the same, or another in its place, for what
+     * reads it next would get wrong.  May be NULL. */
+    LLVMMemoryBufferRef (*mend)(LLVMMemoryBufferRef text);
     sd_status (*check)(const char *data, size_t bytes); /* of a binary */
 } target_ops;
 

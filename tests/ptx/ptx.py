@@ -6,7 +6,8 @@ The programs are those of tests/python, with --conform JAX's shipped ones.  One
 is right when it compiles, ptxas takes what it became, and no instruction of it
 may round otherwise than the host's: every float operation says `.rn`, none is
 approximate or flushes small numbers, but those of functions of bf16 that are written
-as such (run_narrow.py).  build/ptx/SET.tsv gets a row for each
+as such (run_narrow.py); and no two truth values are both ANDed and ORed, of which
+ptxas takes the one for the other (target_ptx_logic.c).  build/ptx/SET.tsv gets a row for each
 kernel (program, chip, kernel, registers, bytes of stack, of spills, of shared
 memory) and build/ptx/SET.failed what went wrong.
 """
@@ -78,6 +79,27 @@ def run(cmd):
     return subprocess.run(cmd, capture_output=True, text=True)
 
 
+def paired_logic(text):
+    """An OR of two truth values that are also ANDed, each negated or not: its line, or None."""
+    for function in re.split(r"^\s*\.reg \.pred ", text, flags=re.M)[1:]:
+        defs = re.findall(r"^\s*(and|or|not|mov)\.pred\s+(%p\d+), ([^;]*);", function, re.M)
+        written = collections.Counter(to for _, to, _ in defs)
+        source = {to: of for op, to, of in defs if op in ("not", "mov") and written[to] == 1}
+
+        def pair(of):
+            found = []
+            for r in of.split(", "):
+                while r in source:
+                    r = source[r]
+                found.append(r)
+            return tuple(sorted(found))
+        ands = {pair(of) for op, _, of in defs if op == "and"}
+        for op, to, of in defs:
+            if op == "or" and pair(of) in ands:
+                return f"or.pred {to}, {of}"
+    return None
+
+
 def assemble(ptxas, chip, path, made):
     """Rows of (kernel, registers, ..), or raises.  made: what is done."""
     text = open(path).read()
@@ -86,6 +108,9 @@ def assemble(ptxas, chip, path, made):
         loose = LOOSE.search(NARROW.sub("", text))
         if loose:
             raise ValueError(f"rounds otherwise: {loose.group(1)}")
+        paired = paired_logic(text)
+        if paired:
+            raise ValueError(f"ANDed, too: {paired}")
         r = run([ptxas, f"-arch={chip}", "-v", "-o", os.devnull, path])
         if r.returncode:
             raise ValueError(f"ptxas: {r.stderr[:600]}")

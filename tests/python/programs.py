@@ -533,6 +533,29 @@ def cross_entropy(x, labels):
     return jax.value_and_grad(loss)(x)
 
 
+def drawn_logic(rng, of, steps):
+    """What `steps` random ANDs, ORs and NOTs make of the truth values: of two that are ANDed often
+    the OR, too, one of them negated or not."""
+    of = list(of)
+    for _ in range(steps):
+        p, q = of[rng.randint(len(of))], of[rng.randint(len(of))]
+        of.append(p & q)
+        of.append((~p if rng.rand() < 0.5 else p) | (~q if rng.rand() < 0.3 else q))
+    return of
+
+
+def truth(x):
+    """Random expressions of the signs of columns: ptxas took some ANDs for ORs."""
+    rng = np.random.RandomState(5)
+    columns = [x[:, i] < 0 for i in range(x.shape[1])]
+    made = [v for _ in range(3) for v in drawn_logic(rng, columns, 10)[-10:]]
+    return sum(v.astype(np.int32) << i for i, v in enumerate(made))
+
+
+add("truth", truth, lambda rng, n: (normal(rng, (n, 6)),), {"": (500,)})
+add("gamma_sign", jax.scipy.special.gammasgn,
+    lambda rng: (np.concatenate([np.linspace(-6, 6, 97), [np.nan, np.inf, -np.inf, -0.0]]).astype(np.float32),),
+    {"": ()})
 add("cross_entropy", cross_entropy,
     lambda rng, n, classes: (normal(rng, (n, classes)),
                              rng.randint(0, classes, size=(n,))

@@ -84,3 +84,22 @@ def test_ptxas_takes_the_runtimes_own_kernels(tmp_path):
             done = subprocess.run([ptx.find_ptxas(), "-c", "-arch=" + chip, "-o", os.devnull,
                                    str(tmp_path / f"{i}.ptx")], capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
+
+
+def test_an_or_of_what_is_anded_is_seen():
+    """ptx.py refuses each pair of the kind that ptxas gets wrong, or no program would show one."""
+    sys.path.insert(0, os.path.join(TOP, "tests/ptx"))
+    import ptx
+    head = "\t.reg .pred \t%p<9>;\n\tand.pred \t%p4, %p1, %p2;\n"
+    assert ptx.paired_logic(head + "\tor.pred \t%p5, %p2, %p1;\n") == "or.pred %p5, %p2, %p1"
+    assert ptx.paired_logic(head + "\tnot.pred \t%p3, %p2;\n\tor.pred \t%p5, %p3, %p1;\n")
+    assert ptx.paired_logic(head + "\tmov.pred \t%p3, %p2;\n\tor.pred \t%p5, %p3, %p1;\n")
+    assert not ptx.paired_logic(head + "\tor.pred \t%p5, %p3, %p1;\n")
+    assert not ptx.paired_logic(head + "\t.reg .pred \t%p<9>;\n\tor.pred \t%p5, %p2, %p1;\n")
+
+
+def test_no_two_truth_values_are_anded_and_ored():
+    done = subprocess.run([sys.executable, os.path.join(TOP, "tests/ptx/ptx.py"), "--only", "^(truth|gamma_sign)"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-4000:]
+    assert "2 of 2 programs" in done.stdout

@@ -9,8 +9,7 @@
 /* ---- engines ---- */
 
 typedef enum {
-#define ENGINE(id, needs, depth, bits) PLAN_ENGINE_##id,
-#define MATRIX(id, needs, part, sum, m, n, k, items, panels) PLAN_ENGINE_##id,
+#define ENGINE(id, ...) PLAN_ENGINE_##id,
 #include "engines.def"
 #undef ENGINE
     PLAN_ENGINE_COUNT

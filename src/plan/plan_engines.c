@@ -3,35 +3,8 @@
 #include "plan_blocks.h"
 
 const plan_engine_info plan_engine_table[PLAN_ENGINE_COUNT] = {
-#define ENGINE(id, needs_, depth_, bits_) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, .depth = depth_, .bits = bits_},
-#define TILES(id, needs_, part_, sum_, k) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .bits = 8 * (4 / (k)), \
-                          .part = part_, \
-                          .sum = sum_, \
-                          .tiles = true},
-#define FLOATS(id, needs_, p, s, k) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, .depth = k, .part = p, .sum = s},
-#define MATRIX(id, needs_, part_, sum_, m_, n_, k, items_, panels_) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .part = part_, \
-                          .sum = sum_, \
-                          .m = m_, \
-                          .n = n_, \
-                          .items = items_, \
-                          .panels = panels_},
-#define WIDE(id, needs_, part_, sum_, m_, n_, k, items_, several_) \
-    [PLAN_ENGINE_##id] = {.needs = needs_, \
-                          .depth = k, \
-                          .part = part_, \
-                          .sum = sum_, \
-                          .m = m_, \
-                          .n = n_, \
-                          .items = items_, \
-                          .several = several_},
+#define ENGINE(id, needs_, ...) \
+    [PLAN_ENGINE_##id] = {.needs = needs_, __VA_ARGS__},
 #include "engines.def"
 #undef ENGINE
 };

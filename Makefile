@@ -62,7 +62,6 @@ jax-tests:                       # JAX's own tests: docs/conformance.md
 
 conform-ops: DEVICE = eval       # every op x type x shape; also DEVICE=host, cl
 conform-ops: setup-test
-	@ninja -C build/release --quiet tests/oracle/oracle.so
 	@$(PY) tests/optype/optype.py --device $(DEVICE) --only '$(ONLY)'
 
 conform-text: setup-test         # StableHLO and HLO text, HLO protobuf; jaxlib judges

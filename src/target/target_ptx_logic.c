@@ -45,6 +45,18 @@ static size_t length_of(const char *at, const char *end)
     return nl ? (size_t)(nl + 1 - at) : (size_t)(end - at);
 }
 
+/* Copies a line that may be one of truth values, and ends it with a NUL. */
+static bool copy_line(const char *at, size_t len, char text[LONGEST])
+{
+    static const char truth[] = ".pred";
+
+    if (len >= LONGEST || !memmem(at, len, truth, sizeof truth - 1))
+        return false;
+    memcpy(text, at, len);
+    text[len] = 0;
+    return true;
+}
+
 static bool read_line(const char *at, size_t len, line_of *l)
 {
     static const char *const name[] = {
@@ -53,10 +65,8 @@ static bool read_line(const char *at, size_t len, line_of *l)
     int n;
 
     *l = (line_of){0};
-    if (len >= sizeof text || !memchr(at, '%', len))
+    if (!copy_line(at, len, text))
         return false;
-    memcpy(text, at, len);
-    text[len] = 0;
     n = sscanf(text, " %7[a-z].pred %%p%u, %%p%u, %%p%u;", op, &l->to, &l->a,
                &l->b);
     for (operation i = AND; n >= 2 && i <= COPY; i++)
@@ -70,11 +80,8 @@ static bool read_count(const char *at, size_t len, unsigned *n)
 {
     char text[LONGEST];
 
-    if (len >= sizeof text)
-        return false;
-    memcpy(text, at, len);
-    text[len] = 0;
-    return sscanf(text, " .reg .pred %%p<%u>;", n) == 1;
+    return copy_line(at, len, text) &&
+           sscanf(text, " .reg .pred %%p<%u>;", n) == 1;
 }
 
 static unsigned base_of(const logic *l, unsigned r)

@@ -28,11 +28,18 @@ typedef struct {
 } pair;
 
 typedef struct {
+    const char *at; /* a line that is written otherwise */
+    size_t len;
+    line_of in; /* the OR that is parted; OTHER: a function's declaration */
+    unsigned nreg; /* of the function */
+} change;
+
+typedef struct {
     sd_arena *a;
-    sd_buf out;
-    unsigned nreg;    /* of truth values, in the function that is read */
+    unsigned nreg; /* of truth values, in the function that is read */
     unsigned *source; /* of each: what it copies or negates, or itself */
     sd_vec(pair) and;
+    sd_vec(change) change; /* in the order of the text */
 } logic;
 
 /* Lines of truth values are short; what is longer is another one. */
@@ -154,34 +161,35 @@ static void find_ands(logic *l, const char *at, const char *end)
         qsort(l->and.at, (size_t)l->and.n, sizeof *l->and.at, by_register);
 }
 
-/* Two registers behind the function's own hold the parts of an OR. */
-static void write_parted(logic *l, const line_of *in)
-{
-    unsigned one = l->nreg, both = l->nreg + 1;
-
-    sd_buf_fmt(&l->out,
-               "\txor.pred \t%%p%u, %%p%u, %%p%u;\n"
-               "\tand.pred \t%%p%u, %%p%u, %%p%u;\n"
-               "\txor.pred \t%%p%u, %%p%u, %%p%u;\n",
-               one, in->a, in->b, both, in->a, in->b, in->to, one, both);
-}
-
 /* The lines behind the declaration of a function's truth values. */
-static void part_function(logic *l, const char *at, const char *end)
+static void find_ors(logic *l, const char *at, const char *end)
 {
     line_of in;
 
     find_sources(l, at, end);
     find_ands(l, at, end);
-    sd_buf_fmt(&l->out, "\t.reg .pred \t%%p<%u>;\n", l->nreg + 2);
     for (size_t len; at < end; at += len) {
         len = length_of(at, end);
         if (read_line(at, len, &in) && in.op == OR && is_known(l, &in) &&
             is_anded(l, &in))
-            write_parted(l, &in);
-        else
-            sd_buf_add(&l->out, at, len);
+            *sd_push(l->a, &l->change) = (change){at, len, in, l->nreg};
     }
+}
+
+/* Two registers behind the function's own hold the parts of an OR. */
+static void write_change(sd_buf *out, const change *c)
+{
+    const line_of *in = &c->in;
+    unsigned one = c->nreg, both = c->nreg + 1;
+
+    if (in->op == OTHER)
+        sd_buf_fmt(out, "\t.reg .pred \t%%p<%u>;\n", both + 1);
+    else
+        sd_buf_fmt(out,
+                   "\txor.pred \t%%p%u, %%p%u, %%p%u;\n"
+                   "\tand.pred \t%%p%u, %%p%u, %%p%u;\n"
+                   "\txor.pred \t%%p%u, %%p%u, %%p%u;\n",
+                   one, in->a, in->b, both, in->a, in->b, in->to, one, both);
 }
 
 static const char *next_function(const char *at, const char *end, unsigned *n)
@@ -194,28 +202,51 @@ static const char *next_function(const char *at, const char *end, unsigned *n)
     return at;
 }
 
+static void find_changes(logic *l, const char *at, const char *end)
+{
+    const char *next = next_function(at, end, &l->nreg);
+    unsigned n = 0;
+
+    for (at = next; at < end; at = next, l->nreg = n) {
+        size_t len = length_of(at, end);
+        int before = l->change.n;
+
+        *sd_push(l->a, &l->change) = (change){at, len, {0}, l->nreg};
+        next = next_function(at + len, end, &n);
+        find_ors(l, at + len, next);
+        if (l->change.n == before + 1) /* nothing there needs registers */
+            l->change.n = before;
+    }
+}
+
+/* The arena is asked for nothing while `out` is held: where memory runs out,
+ * sd_catch frees what arenas have, and no buffer. */
 LLVMMemoryBufferRef target_ptx_part_logic(LLVMMemoryBufferRef text)
 {
     static const char or[] = "or.pred";
-    const char *at = LLVMGetBufferStart(text), *next;
+    const char *at = LLVMGetBufferStart(text);
     const char *end = at + LLVMGetBufferSize(text);
     logic l = {0};
-    unsigned n = 0;
+    sd_buf out = {0};
 
     if (!memmem(at, (size_t)(end - at), or, sizeof or - 1))
         return text;
     l.a = sd_arena_create();
-    next = next_function(at, end, &l.nreg);
-    sd_buf_add(&l.out, at, (size_t)(next - at));
-    for (at = next; at < end; at = next, l.nreg = n) {
-        at += length_of(at, end);
-        next = next_function(at, end, &n);
-        part_function(&l, at, next);
+    find_changes(&l, at, end);
+    for (int i = 0; i < l.change.n; i++) {
+        const change *c = &l.change.at[i];
+
+        sd_buf_add(&out, at, (size_t)(c->at - at));
+        write_change(&out, c);
+        at = c->at + c->len;
     }
-    LLVMDisposeMemoryBuffer(text);
-    text =
-        LLVMCreateMemoryBufferWithMemoryRangeCopy(l.out.at, l.out.len, "ptx");
-    sd_buf_finish(&l.out);
+    if (l.change.n) {
+        sd_buf_add(&out, at, (size_t)(end - at));
+        LLVMDisposeMemoryBuffer(text);
+        text =
+            LLVMCreateMemoryBufferWithMemoryRangeCopy(out.at, out.len, "ptx");
+    }
+    sd_buf_finish(&out);
     sd_arena_destroy(l.a);
     return text;
 }

@@ -242,6 +242,8 @@ LLVMMemoryBufferRef target_ptx_part_logic(LLVMMemoryBufferRef text)
     }
     if (l.change.n) {
         sd_buf_add(&out, at, (size_t)(end - at));
+        if (out.oom)
+            sd_oom(out.len);
         LLVMDisposeMemoryBuffer(text);
         text =
             LLVMCreateMemoryBufferWithMemoryRangeCopy(out.at, out.len, "ptx");

@@ -223,13 +223,16 @@ typedef struct {
     xpu_cusolver *solver; /* NULL: it is not there, or not wanted */
 } xpu_cuda_driver;
 
-/* A way of pageable memory through pinned: xpu_cuda_stage.c. */
 /* What a kernel takes at the least; to sleep costs about as much. */
 #define XPU_CUDA_LOOK_NS 50000u
 #define XPU_CUDA_SLOTS 4
 #define XPU_CUDA_WORD  64u /* bytes */
+/* Bytes of copies to the host for which a caller waits less through our slot
+ * than through the driver's. */
 #define XPU_CUDA_SHORT_LEAST ((size_t)64 << 10)
 #define XPU_CUDA_SHORT_MOST  ((size_t)1 << 20)
+
+/* Ways of pageable memory through pinned: xpu_cuda_stage.c. */
 typedef struct xpu_cuda_job xpu_cuda_job;
 typedef struct {
     pthread_mutex_t lock; /* of who puts copies in */

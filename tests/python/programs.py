@@ -533,6 +533,13 @@ def cross_entropy(x, labels):
     return jax.value_and_grad(loss)(x)
 
 
+add("cross_entropy", cross_entropy,
+    lambda rng, n, classes: (normal(rng, (n, classes)),
+                             rng.randint(0, classes, size=(n,))
+                             .astype(np.int32)),
+    {"small": (4, 5), "odd": (3, 100), "large": (64, 1000)}, tol=30)
+
+
 def drawn_logic(rng, of, steps):
     """What `steps` random ANDs, ORs and NOTs make of the truth values: of two that are ANDed often
     the OR, too, one of them negated or not."""
@@ -556,11 +563,6 @@ add("truth", truth, lambda rng, n: (normal(rng, (n, 6)),), {"": (500,)})
 add("gamma_sign", jax.scipy.special.gammasgn,
     lambda rng: (np.concatenate([np.linspace(-6, 6, 97), [np.nan, np.inf, -np.inf, -0.0]]).astype(np.float32),),
     {"": ()})
-add("cross_entropy", cross_entropy,
-    lambda rng, n, classes: (normal(rng, (n, classes)),
-                             rng.randint(0, classes, size=(n,))
-                             .astype(np.int32)),
-    {"small": (4, 5), "odd": (3, 100), "large": (64, 1000)}, tol=30)
 
 
 # 26: training steps of a 3-layer MLP with donated parameters

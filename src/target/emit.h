@@ -243,11 +243,11 @@ int emit_node_level(emit *e, const plan_node *n);
 
 /* ---- emit_quotient.c: divisions of several copies by the same number ---- */
 
-/* n, a value at `level`, is one that several copies have, and code that branches
- * may be written here. */
-bool emit_divides_alike(emit *e, const plan_node *n, int level);
-/* Some copies of n are made and remembered, `copy` among them: that one. */
-emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level);
+/* n, a value at `level`, divides several copies by one number: some of them are
+ * made and remembered, *out is `copy`'s.  false: it does something else, or code
+ * that branches may not be written here. */
+bool emit_quotients(emit *e, const plan_node *n, int copy, int level,
+                    emit_value *out);
 /* n divides bytes by a constant, by which they are multiplied; false: it does
  * something else, or one of them would be rounded in another way. */
 bool emit_divides_bytes(emit *e, const plan_node *n, const emit_value *x,

@@ -143,10 +143,9 @@ static emit_value computed(emit *e, const plan_node *n, int copy, int level)
     case PN_CONTRACT:
         return e->gpu ? emit_group_sum(e, n, copy) : emit_block_sum(e, n, copy);
     case PN_ELT:
-        if (is_answered(e, n, copy, &v))
-            return v;
-        return emit_divides_alike(e, n, level)
-                   ? emit_quotients(e, n, copy, level)
+        return is_answered(e, n, copy, &v) ||
+                       emit_quotients(e, n, copy, level, &v)
+                   ? v
                    : elementwise(e, n, copy);
     case PN_PICK:
         return pick(e, n, copy);

@@ -161,7 +161,9 @@ static bool is_wanted(emit *e, const plan_node *n, int copy)
     return emit_is_copy(e, copy, n->varies) && !slot_of(e, n, copy)->set;
 }
 
-bool emit_divides_alike(emit *e, const plan_node *n, int level)
+/* Is n, a value at `level`, one that several copies have by the same number,
+ * and may code that branches be written here? */
+static bool divides_alike(emit *e, const plan_node *n, int level)
 {
     const plan_node *by = n->narg == 2 ? n->arg[1] : NULL;
     int wanted = 0;
@@ -180,14 +182,19 @@ bool emit_divides_alike(emit *e, const plan_node *n, int level)
     return wanted > 1;
 }
 
-emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level)
+bool emit_quotients(emit *e, const plan_node *n, int copy, int level,
+                    emit_value *out)
 {
-    const plan_node *by = n->arg[1];
-    LLVMValueRef x[BATCH], q[BATCH], s = emit_node_value(e, by, 0).re;
+    LLVMValueRef x[BATCH], q[BATCH], s;
+    const plan_node *by;
     int at[BATCH], m = 0;
     emit_mark mark;
     inverse v;
 
+    if (!divides_alike(e, n, level))
+        return false;
+    by = n->arg[1];
+    s = emit_node_value(e, by, 0).re;
     for (int c = copy; c < e->ncopy && m < BATCH; c++)
         if (is_wanted(e, n, c)) {
             int from = emit_canon(e, c, n->arg[0]->varies);
@@ -205,7 +212,8 @@ emit_value emit_quotients(emit *e, const plan_node *n, int copy, int level)
               s, x, q, m);
     for (int i = 1; i < m; i++)
         emit_remember(e, slot_of(e, n, at[i]), (emit_value){q[i], NULL}, level);
-    return (emit_value){q[0], NULL};
+    *out = (emit_value){q[0], NULL};
+    return true;
 }
 
 /* ---- bytes by a constant ---- */

@@ -1,6 +1,4 @@
 /* Planning, stage by stage. */
-#include <math.h>
-
 #include "plan_mem.h"
 #include "plan_whole.h"
 
@@ -12,14 +10,12 @@ typedef struct {
 } run_comp;
 typedef sd_vec(run_comp) comp_list;
 
-/* Loops that do not say how often they turn do it without end. */
 static double turns_inside(const plan_mem *pm, const hlo_inst *in, double turns)
 {
     const int64_t *trip = sd_map_get(pm->trip, sd_key(in));
 
-    if (in->op != HLO_WHILE || !trip)
-        return turns;
-    return *trip < 0 ? INFINITY : turns * (double)SD_MAX(*trip, 1);
+    return in->op == HLO_WHILE && trip ? thunk_turns_inside(*trip, turns)
+                                       : turns;
 }
 
 static void collect(const plan_mem *pm, hlo_comp *c, double turns,

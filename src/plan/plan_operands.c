@@ -129,7 +129,8 @@ hlo_inst *plan_padded(hlo_at p, hlo_inst *x, int d, int64_t n)
     return hlo_make_pad_dim(p, x, NULL, d, 0, n - x->shape->dim[d]);
 }
 
-int64_t plan_full_rows(int64_t n, sd_dtype t)
+/* n elements as whole rows. */
+static int64_t full_rows(int64_t n, sd_dtype t)
 {
     return plan_round_up(n, PLAN_ROW_BYTES / (int64_t)sd_dtype_bytes(t));
 }
@@ -198,7 +199,7 @@ static void copy_rows(hlo_inst *in, const device_desc *dev, bool all)
     double bytes = 0;
 
     if ((s[0].odd && lies_deep(&s[0])) || (s[1].odd && lies_deep(&s[1]))) {
-        k = plan_full_rows(k, s[0].x->shape->dtype);
+        k = full_rows(k, s[0].x->shape->dtype);
         s[0].copied = s[1].copied = true;
     }
     for (int i = 0; i < 2; i++)

@@ -32,8 +32,6 @@ hlo_inst *plan_padded(hlo_at p, hlo_inst *x, int d, int64_t n);
  * and `apart` apart, and of these the beginnings. */
 hlo_inst *plan_pieces(hlo_at p, hlo_inst *x, int64_t n, int64_t apart,
                       int64_t k);
-/* n elements as whole rows. */
-int64_t plan_full_rows(int64_t n, sd_dtype t);
 /* Dimension a, those of `spatial` and b; or a before b. */
 void plan_order_dims(int64_t *to, int64_t a, hlo_dims spatial, int64_t b,
                      bool spatial_first);

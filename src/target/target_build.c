@@ -2,7 +2,6 @@
  * and one binary, made by one worker.  Batches are cut by the kernels alone
  * and their binaries added in order, so a program has the same bytes for any
  * number of threads. */
-#include <math.h>
 #include <stdio.h>
 
 #include "target_module.h"
@@ -237,16 +236,14 @@ static double most_quick_ns(const plan_kernel *k)
     return k->blocks ? QUICK_BLOCKS_NS : QUICK_NS;
 }
 
-/* How often the loops around a kernel turn in one run; loops that do not say
- * how often they turn do it without end. */
+/* How often the loops around a kernel turn in one run. */
 static void note_turns(const thunk_seq *s, double now, double *turns)
 {
     for (int i = 0; i < s->n; i++) {
         const thunk *t = &s->at[i];
-        double inner = now;
+        double inner =
+            t->kind == THUNK_WHILE ? thunk_turns_inside(t->trip, now) : now;
 
-        if (t->kind == THUNK_WHILE)
-            inner = t->trip < 0 ? INFINITY : now * (double)SD_MAX(t->trip, 1);
         if (t->kernel >= 0)
             turns[t->kernel] = SD_MAX(turns[t->kernel], now);
         for (int j = 0; j < t->nseq; j++)

@@ -6,6 +6,8 @@
 #ifndef THUNK_H
 #define THUNK_H
 
+#include <math.h>
+
 #include "base.h"
 #include "device_desc.h"
 #include "libcall.h"
@@ -71,6 +73,13 @@ struct thunk {
     const char *config;
     double flops, bytes;  /* estimate, for threading and profiles */
 };
+
+/* How often the inside of a loop of so many trips turns, whose outside turns
+ * `outside` times in one run: one that does not say does it without end. */
+static inline double thunk_turns_inside(int64_t trip, double outside)
+{
+    return trip < 0 ? INFINITY : outside * (double)SD_MAX(trip, 1);
+}
 
 /* A COLLECTIVE fills its result r with blocks of the operands x[j] of the
  * members j of its group (thunk_collective.c).  All members run the same step.

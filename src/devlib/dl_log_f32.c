@@ -1,5 +1,6 @@
 /* log, log1p, cbrt, rsqrt, pow in f32. */
 #include "dl_f32.h"
+#include "dl_widths.h"
 
 /* What log gives where it has no number: log(0), below 0, inf and NaN. */
 DL_INLINE f32v log_edge32(f32v x, f32v y)
@@ -104,45 +105,19 @@ DL_INLINE f32v log2_pair32(f32v a, f32v *lo)
     return sum;
 }
 
-/* |x|^y = 2^(y log2|x|), the logarithm and the product as sums of two. */
-DL_INLINE f32v pow_core32(f32v a, f32v y)
+/* (2^r - 1) / r for |r| <= 1/2. */
+DL_INLINE f32v exp2_core32(f32v r)
 {
-    f32v h, l, p, pl, r, q;
-    m32 far;
-    u32v n;
+    f32v q = F(0x1.e25042p-17f);
 
-    h = log2_pair32(a, &l);
-    p = y * h;
-    pl = FMAF(y, h, -p) + y * l;
-    far = abs32(p) > F(200.0f);
-    p = SEL(far, flip32(F(200.0f), sign32(p)), p);
-    pl = SEL(far, F(0), pl);
-    r = p - round32(p, F(1), &n) + pl;
-    q = F(0x1.e25042p-17f);
     q = H32(r, q, 0x1.440f0cp-13f);
     q = H32(r, q, 0x1.5da45p-10f);
     q = H32(r, q, 0x1.3b2a5cp-7f);
     q = H32(r, q, 0x1.c6b06ep-5f);
     q = H32(r, q, 0x1.ebfbep-3f);
-    q = H32(r, q, 0x1.62e43p-1f);
-    return scale32(FMAF(r, q, F(1)), n);
+    return H32(r, q, 0x1.62e43p-1f);
 }
 
-f32v DL(pow_f32)(f32v x, f32v y)
-{
-    f32v a = abs32(x), r, edge, half = y * F(0.5f);
-    m32 whole = FLOORF(y) == y, odd = whole & (FLOORF(half) != half);
-    m32 grows;
-    u32v neg = SEL(odd, sign32(x), U(0));
-
-    r = pow_core32(a, y);
-    r = SEL((x < F(0)) & !whole, F(NAN32), r);
-    /* 0, inf, and an infinite y: all or nothing */
-    grows = (a > F(1)) == (y > F(0));
-    edge = SEL(grows, F(INF32), F(0));
-    edge = SEL(a == F(1), F(1), edge);
-    r = SEL((a == F(0)) | (a == F(INF32)) | (abs32(y) == F(INF32)), edge, r);
-    r = flip32(r, neg);
-    r = SEL((x != x) | (y != y), x + y, r);
-    return SEL((x == F(1)) | (y == F(0)), F(1), r);
-}
+#define WIDTH     32
+#define FAR_POWER 200.0f /* beyond it all is 0 or infinite */
+#include "dl_pow_body.h"

@@ -1,5 +1,6 @@
 /* log, log1p, cbrt, rsqrt, pow in f64. */
 #include "dl_f64.h"
+#include "dl_widths.h"
 
 DL_INLINE f64v log_edge64(f64v x, f64v y)
 {
@@ -106,21 +107,11 @@ DL_INLINE f64v log2_pair64(f64v a, f64v *lo)
     return sum;
 }
 
-/* |x|^y = 2^(y log2|x|), the logarithm and the product as sums of two. */
-DL_INLINE f64v pow_core64(f64v a, f64v y)
+/* (2^r - 1) / r for |r| <= 1/2. */
+DL_INLINE f64v exp2_core64(f64v r)
 {
-    f64v h, l, p, pl, r, q;
-    m64 far;
-    u64v n;
+    f64v q = D(0x1.e8d1b71e457f6p-35);
 
-    h = log2_pair64(a, &l);
-    p = y * h;
-    pl = FMA(y, h, -p) + y * l;
-    far = abs64(p) > D(1200.0);
-    p = SEL(far, flip64(D(1200.0), sign64(p)), p);
-    pl = SEL(far, D(0), pl);
-    r = p - round64(p, D(1), &n) + pl;
-    q = D(0x1.e8d1b71e457f6p-35);
     q = H64(r, q, 0x1.ed19ca4a3aeccp-32);
     q = H64(r, q, 0x1.e34bd82d4cba4p-28);
     q = H64(r, q, 0x1.b522c390a3078p-24);
@@ -131,25 +122,9 @@ DL_INLINE f64v pow_core64(f64v a, f64v y)
     q = H64(r, q, 0x1.3b2ab6fbaa9e0p-7);
     q = H64(r, q, 0x1.c6b08d704a1fbp-5);
     q = H64(r, q, 0x1.ebfbdff82c575p-3);
-    q = H64(r, q, 0x1.62e42fefa39efp-1);
-    return scale64(FMA(r, q, D(1)), n);
+    return H64(r, q, 0x1.62e42fefa39efp-1);
 }
 
-f64v DL(pow_f64)(f64v x, f64v y)
-{
-    f64v a = abs64(x), r, edge, half = y * D(0.5);
-    m64 whole = FLOOR(y) == y, odd = whole & (FLOOR(half) != half);
-    m64 grows;
-    u64v neg = SEL(odd, sign64(x), W(0));
-
-    r = pow_core64(a, y);
-    r = SEL((x < D(0)) & !whole, D(NAN64), r);
-    /* 0, inf, and an infinite y: all or nothing */
-    grows = (a > D(1)) == (y > D(0));
-    edge = SEL(grows, D(INF64), D(0));
-    edge = SEL(a == D(1), D(1), edge);
-    r = SEL((a == D(0)) | (a == D(INF64)) | (abs64(y) == D(INF64)), edge, r);
-    r = flip64(r, neg);
-    r = SEL((x != x) | (y != y), x + y, r);
-    return SEL((x == D(1)) | (y == D(0)), D(1), r);
-}
+#define WIDTH     64
+#define FAR_POWER 1200.0 /* beyond it all is 0 or infinite */
+#include "dl_pow_body.h"

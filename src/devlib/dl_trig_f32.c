@@ -1,5 +1,5 @@
 /* sin, cos, tan, atan2 in f32. */
-#include "dl.h"
+#include "dl_widths.h"
 
 /* a mod pi/2 for a finite a >= 2^16, by Payne and Hanek: 96 bits of 2/pi from
  * where they matter, times the mantissa, modulo 4 quadrants.  One lane at a
@@ -49,34 +49,6 @@ DL_INLINE float reduce_far32(float a, float *lo, uint32_t *n)
     return h;
 }
 
-/* a = n pi/2 + r + lo, |r| <= pi/4 and a little. */
-DL_INLINE f32v reduce32(f32v a, f32v *lo, u32v *n)
-{
-    f32v k = round32(a, F(0x1.45f306p-1f), n), r1, r2, r, l, p, b;
-    m32 far = (a >= F(0x1p16f)) & (a < F(INF32));
-
-    r1 = FMAF(k, F(-0x1.921fb6p+0f), a); /* exact */
-    p = k * F(0x1.777a5cp-25f);
-    r2 = r1 + p;
-    b = r2 - r1;
-    l = (r1 - (r2 - b)) + (p - b); /* what the sum and the product lost */
-    l = l + FMAF(k, F(0x1.777a5cp-25f), -p);
-    l = FMAF(k, F(0x1.ee59dap-50f), l);
-    r = r2 + l;
-    *lo = (r2 - r) + l;
-    if (any(far))
-        EACH_LANE(k_, far)
-        {
-            float fl;
-            uint32_t fn;
-
-            LANE(r, k_) = reduce_far32(LANE(a, k_), &fl, &fn);
-            LANE(*lo, k_) = fl;
-            LANE(*n, k_) = fn;
-        }
-    return r;
-}
-
 DL_INLINE f32v sin_core32(f32v r, f32v lo)
 {
     f32v z = r * r, p = F(0x1.7b5848p-19f);
@@ -98,68 +70,24 @@ DL_INLINE f32v cos_core32(f32v r, f32v lo)
     return w + (((F(1) - w) - h) + p);
 }
 
-f32v DL(sin_f32)(f32v x)
+/* q's arctangent, for |q| up to tan(pi/8). */
+DL_INLINE f32v atan_core32(f32v q)
 {
-    f32v lo, r, y;
-    u32v n;
+    f32v z = q * q, p = F(-0x1.f2b07cp-5f);
 
-    r = reduce32(abs32(x), &lo, &n);
-    y = SEL((n & U(1)) != U(0), cos_core32(r, lo), sin_core32(r, lo));
-    return flip32(y, ((n & U(2)) << U(30)) ^ sign32(x));
-}
-
-f32v DL(cos_f32)(f32v x)
-{
-    f32v lo, r, y;
-    u32v n;
-
-    r = reduce32(abs32(x), &lo, &n);
-    y = SEL((n & U(1)) != U(0), sin_core32(r, lo), cos_core32(r, lo));
-    return flip32(y, ((n + U(1)) & U(2)) << U(30));
-}
-
-f32v DL(tan_f32)(f32v x)
-{
-    f32v lo, r, s, c;
-    m32 odd;
-    u32v n;
-
-    r = reduce32(abs32(x), &lo, &n);
-    s = sin_core32(r, lo);
-    c = cos_core32(r, lo);
-    odd = (n & U(1)) != U(0);
-    return flip32(SEL(odd, c, s) / SEL(odd, s, c), (n << U(31)) ^ sign32(x));
-}
-
-f32v DL(atan2_f32)(f32v y, f32v x)
-{
-    f32v ay = abs32(y), ax = abs32(x), a, b, sc, q, z, p, c;
-    m32 swap = ay > ax, same = ay == ax, mid;
-    u32v flip;
-
-    a = SEL(swap, ax, ay);
-    b = SEL(swap, ay, ax);
-    sc = SEL(b > F(0x1p126f), F(0.25f), F(1));
-    a = a * sc;
-    b = b * sc;
-    /* above tan(pi/8): atan(a/b) = pi/4 + atan((a - b) / (a + b)) */
-    mid = (a > b * F(0x1.a8279ap-2f)) | (same & (b > F(0)));
-    q = SEL(mid, a - b, a) / SEL(mid, a + b, b);
-    q = SEL(same, F(0), q);
-    z = q * q;
-    p = F(-0x1.f2b07cp-5f);
     p = H32(z, p, 0x1.b21b5cp-4f);
     p = H32(z, p, -0x1.23b928p-3f);
     p = H32(z, p, 0x1.9991dep-3f);
     p = H32(z, p, -0x1.55554ap-2f);
-    p = FMAF(q * z, p, q);
-    /* c quarters of pi, and p added or taken away */
-    c = SEL(mid, F(1), F(0));
-    c = SEL(swap, F(2) - c, c);
-    flip = SEL(swap, U(0x80000000), U(0));
-    c = SEL(sign32(x) != U(0), F(4) - c, c);
-    p = flip32(p, flip ^ sign32(x));
-    p = FMAF(c, F(0x1.921fb6p-1f), FMAF(c, F(-0x1.777a5cp-26f), p));
-    p = flip32(abs32(p), sign32(y));
-    return SEL((x != x) | (y != y), x + y, p);
+    return FMAF(q * z, p, q);
 }
+
+#define WIDTH       32
+#define TWO_OVER_PI 0x1.45f306p-1f
+#define PI_2        0x1.921fb6p+0f /* pi/2 is the sum of three */
+#define PI_2_LOW    -0x1.777a5cp-25f
+#define PI_2_LOWEST -0x1.ee59dap-50f
+#define FAR         0x1p16f
+#define TAN_PI_8    0x1.a8279ap-2f
+#define LARGE       0x1p126f
+#include "dl_trig_body.h"

@@ -1,5 +1,5 @@
 /* sin, cos, tan, atan2 in f64. */
-#include "dl.h"
+#include "dl_widths.h"
 
 /* Upper half of a 64 by 64 bit product, from 32-bit pieces. */
 DL_INLINE uint64_t mul_high(uint64_t a, uint64_t b)
@@ -80,34 +80,6 @@ DL_INLINE double reduce_far64(double a, double *lo, uint64_t *n)
     return s * sign;
 }
 
-/* a = n pi/2 + r + lo, |r| <= pi/4 and a little. */
-DL_INLINE f64v reduce64(f64v a, f64v *lo, u64v *n)
-{
-    f64v k = round64(a, D(0x1.45f306dc9c883p-1), n), r1, r2, r, l, p, b;
-    m64 far = (a >= D(0x1p20)) & (a < D(INF64));
-
-    r1 = FMA(k, D(-0x1.921fb54442d18p+0), a); /* exact */
-    p = k * D(-0x1.1a62633145c07p-54);
-    r2 = r1 + p;
-    b = r2 - r1;
-    l = (r1 - (r2 - b)) + (p - b); /* what the sum and the product lost */
-    l = l + FMA(k, D(-0x1.1a62633145c07p-54), -p);
-    l = FMA(k, D(0x1.f1976b7ed8fbcp-110), l);
-    r = r2 + l;
-    *lo = (r2 - r) + l;
-    if (any(far))
-        EACH_LANE(k_, far)
-        {
-            double fl;
-            uint64_t fn;
-
-            LANE(r, k_) = reduce_far64(LANE(a, k_), &fl, &fn);
-            LANE(*lo, k_) = fl;
-            LANE(*n, k_) = fn;
-        }
-    return r;
-}
-
 DL_INLINE f64v sin_core64(f64v r, f64v lo)
 {
     f64v z = r * r, p = D(-0x1.a1219b69af9fep-41);
@@ -136,56 +108,11 @@ DL_INLINE f64v cos_core64(f64v r, f64v lo)
     return w + (((D(1) - w) - h) + p);
 }
 
-f64v DL(sin_f64)(f64v x)
+/* q's arctangent, for |q| up to tan(pi/8). */
+DL_INLINE f64v atan_core64(f64v q)
 {
-    f64v lo, r, y;
-    u64v n;
+    f64v z = q * q, p = D(0x1.e84d9f175e226p-7);
 
-    r = reduce64(abs64(x), &lo, &n);
-    y = SEL((n & W(1)) != W(0), cos_core64(r, lo), sin_core64(r, lo));
-    return flip64(y, ((n & W(2)) << W(62)) ^ sign64(x));
-}
-
-f64v DL(cos_f64)(f64v x)
-{
-    f64v lo, r, y;
-    u64v n;
-
-    r = reduce64(abs64(x), &lo, &n);
-    y = SEL((n & W(1)) != W(0), sin_core64(r, lo), cos_core64(r, lo));
-    return flip64(y, ((n + W(1)) & W(2)) << W(62));
-}
-
-f64v DL(tan_f64)(f64v x)
-{
-    f64v lo, r, s, c;
-    m64 odd;
-    u64v n;
-
-    r = reduce64(abs64(x), &lo, &n);
-    s = sin_core64(r, lo);
-    c = cos_core64(r, lo);
-    odd = (n & W(1)) != W(0);
-    return flip64(SEL(odd, c, s) / SEL(odd, s, c), (n << W(63)) ^ sign64(x));
-}
-
-f64v DL(atan2_f64)(f64v y, f64v x)
-{
-    f64v ay = abs64(y), ax = abs64(x), a, b, sc, q, z, p, c;
-    m64 swap = ay > ax, same = ay == ax, mid;
-    u64v flip;
-
-    a = SEL(swap, ax, ay);
-    b = SEL(swap, ay, ax);
-    sc = SEL(b > D(0x1p1022), D(0.25), D(1));
-    a = a * sc;
-    b = b * sc;
-    /* above tan(pi/8): atan(a/b) = pi/4 + atan((a - b) / (a + b)) */
-    mid = (a > b * D(0x1.a827999fcef34p-2)) | (same & (b > D(0)));
-    q = SEL(mid, a - b, a) / SEL(mid, a + b, b);
-    q = SEL(same, D(0), q);
-    z = q * q;
-    p = D(0x1.e84d9f175e226p-7);
     p = H64(z, p, -0x1.0fd57bc1eb277p-5);
     p = H64(z, p, 0x1.6fe4fae7d3504p-5);
     p = H64(z, p, -0x1.ab3bf50cdb222p-5);
@@ -197,14 +124,15 @@ f64v DL(atan2_f64)(f64v y, f64v x)
     p = H64(z, p, -0x1.249249246f58cp-3);
     p = H64(z, p, 0x1.9999999999584p-3);
     p = H64(z, p, -0x1.5555555555554p-2);
-    p = FMA(q * z, p, q);
-    /* c quarters of pi, and p added or taken away */
-    c = SEL(mid, D(1), D(0));
-    c = SEL(swap, D(2) - c, c);
-    flip = SEL(swap, W(0x8000000000000000), W(0));
-    c = SEL(sign64(x) != W(0), D(4) - c, c);
-    p = flip64(p, flip ^ sign64(x));
-    p = FMA(c, D(0x1.921fb54442d18p-1), FMA(c, D(0x1.1a62633145c07p-55), p));
-    p = flip64(abs64(p), sign64(y));
-    return SEL((x != x) | (y != y), x + y, p);
+    return FMA(q * z, p, q);
 }
+
+#define WIDTH       64
+#define TWO_OVER_PI 0x1.45f306dc9c883p-1
+#define PI_2        0x1.921fb54442d18p+0 /* pi/2 is the sum of three */
+#define PI_2_LOW    0x1.1a62633145c07p-54
+#define PI_2_LOWEST -0x1.f1976b7ed8fbcp-110
+#define FAR         0x1p20
+#define TAN_PI_8    0x1.a827999fcef34p-2
+#define LARGE       0x1p1022
+#include "dl_trig_body.h"

@@ -102,8 +102,8 @@ typedef enum {
     PLAN_LANES_ACROSS, /* As ONE, so many positions of the loop's last axis at a
                           time as a vector has elements: squares of it and LANE
                           are turned in registers (plan_across.c). */
-    PLAN_LANES_SLIDING, /* As ONE, all positions of the loop at once: its rows
-                           lie one after the other (plan_sliding.c). */
+    PLAN_LANES_SHIFTED, /* As ONE, all positions of the loop at once: its rows
+                           lie one after the other (plan_shifted.c). */
     PLAN_LANES_ROWS    /* By rows: as COPIES, with a loop over LANE innermost
                           and the accumulators in areas. */
 } plan_lanes;

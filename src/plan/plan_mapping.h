@@ -86,8 +86,8 @@ bool plan_has_rows_across(const plan_kernel *k, int lane, int axis);
 /* Makes p a pass that does, PLAN_LANES_ACROSS, if that is so. */
 void plan_find_across(plan_kernel *k, plan_pass *p, int lane);
 /* Makes p one that takes all positions of its loop at once,
- * PLAN_LANES_SLIDING, if its rows lie one after the other (plan_sliding.c). */
-void plan_find_sliding(const plan_kernel *k, plan_pass *p, int lane);
+ * PLAN_LANES_SHIFTED, if its rows lie one after the other (plan_shifted.c). */
+void plan_find_shifted(const plan_kernel *k, plan_pass *p, int lane);
 /* Where pass number `pass` ends early, or NULL (plan_ends.c). */
 const plan_end *plan_find_end(const plan_kernel *k, int pass, uint64_t nest);
 /* Where axes are cut, on the host: plan_kernel.cut (plan_cuts.c). */

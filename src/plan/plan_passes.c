@@ -141,7 +141,7 @@ static int most_copied(const passes *c, const plan_pass *p, int rows)
 /* Rows that are read AHEAD turns of eight later, or AHEAD_ROWS rows where rows
  * are taken one by one, are fetched into the cache: they lie too far apart for
  * the processor to see where it goes. */
-enum { AHEAD = 4, AHEAD_ROWS = 16, MOST_COPIED_ROWS = 24, SLIDING_COPIES = 4 };
+enum { AHEAD = 4, AHEAD_ROWS = 16, MOST_COPIED_ROWS = 24, SHIFTED_COPIES = 4 };
 
 /* Does an item of a GPU take several positions of the innermost axis at a time,
  * in order? */
@@ -317,8 +317,8 @@ static void take_squares(plan_kernel *k, int lane)
         if (k->pass[i].how == PLAN_LANES_ACROSS) {
             k->axis[plan_across_axis(k, &k->pass[i])].copies = k->lanes;
             k->axis[lane].copies = 1;
-        } else if (k->pass[i].how == PLAN_LANES_SLIDING) {
-            k->axis[lane].copies = SD_MIN(k->axis[lane].copies, SLIDING_COPIES);
+        } else if (k->pass[i].how == PLAN_LANES_SHIFTED) {
+            k->axis[lane].copies = SD_MIN(k->axis[lane].copies, SHIFTED_COPIES);
         }
 }
 
@@ -346,7 +346,7 @@ void plan_choose_passes(plan_kernel *k, int lane, const device_desc *dev)
     for (int i = 0; host && i < k->npass; i++)
         k->pass[i].end = plan_find_end(k, i, c.nest);
     for (int i = 0; host && i < k->npass; i++) {
-        plan_find_sliding(k, &k->pass[i], lane);
+        plan_find_shifted(k, &k->pass[i], lane);
         plan_find_across(k, &k->pass[i], lane);
     }
     for (int i = 0; host && i < k->npass; i++) {

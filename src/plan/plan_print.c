@@ -277,7 +277,7 @@ static void print_pass(sd_buf *b, const plan_pass *p)
         [PLAN_LANES_ITEMS] = "items",
         [PLAN_LANES_ROWS] = "by rows",
         [PLAN_LANES_ACROSS] = "in order, across",
-        [PLAN_LANES_SLIDING] = "in order, sliding",
+        [PLAN_LANES_SHIFTED] = "in order, shifted",
     };
 
     sd_buf_str(b, " ");

@@ -461,11 +461,11 @@ emit_value emit_wide_load(emit *e, const plan_node *n, int copy, int level);
 bool emit_across_load(emit *e, const plan_node *n, int copy, int level);
 bool emit_across_store(emit *e, const plan_node *n, int copy);
 
-/* ---- emit_sliding.c ---- */
+/* ---- emit_shifted.c ---- */
 
-/* All of a sum whose pass is SLIDING, at position 0 of the axis that it is
+/* All of a sum whose pass is SHIFTED, at position 0 of the axis that it is
  * over. */
-void emit_sliding(emit *e, const plan_node *n);
+void emit_shifted(emit *e, const plan_node *n);
 
 void emit_store(emit *e, const plan_node *n, int copy);
 void emit_scatter(emit *e, const plan_node *n, int copy);

@@ -138,7 +138,7 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     int total;
 
     r->n = n;
-    r->how = how == PLAN_LANES_ACROSS || how == PLAN_LANES_SLIDING
+    r->how = how == PLAN_LANES_ACROSS || how == PLAN_LANES_SHIFTED
                  ? PLAN_LANES_ONE
                  : how;
     r->lanes = SD_MAX(n->order.lanes, 1);

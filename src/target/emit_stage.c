@@ -526,20 +526,20 @@ static void begin_sum(pass *p, const plan_node *n, plan_lanes how)
 }
 
 /* Rows that lie one after the other: no loop. */
-static void run_sliding(emit *e, int number)
+static void run_shifted(emit *e, int number)
 {
     pass p = begin_pass(e, number);
 
     open_start(e, p.axis[0], "rows");
     plan_for_each_node(n, e->k)
         if (n->pass == number)
-            emit_sliding(e, n);
+            emit_shifted(e, n);
     close_start(e, p.axis[0]);
 }
 
-static bool slides(const emit *e, int number)
+static bool is_shifted(const emit *e, int number)
 {
-    return e->k->pass[number].how == PLAN_LANES_SLIDING &&
+    return e->k->pass[number].how == PLAN_LANES_SHIFTED &&
            !e->axis[e->lane].mask[0];
 }
 
@@ -593,8 +593,8 @@ void emit_stages(emit *e)
     for (int i = 0; i < e->k->npass; i++)
         if (e->k->pass[i].how == PLAN_LANES_ROWS)
             end_rows(e);
-        else if (slides(e, i))
-            run_sliding(e, i);
+        else if (is_shifted(e, i))
+            run_shifted(e, i);
         else
             run_pass(e, i);
 }

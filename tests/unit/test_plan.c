@@ -383,7 +383,7 @@ static void plans_read_as_before(void **state)
                {"channels_four", 0, 1},
                {"rows_of_eight", 0, 1},
                {"short_rows", 0, 1},
-               {"sliding_rows", 0, 1},
+               {"shifted_rows", 0, 1},
                {"argmax_rows", 0, 1},
                {"moved_bytes", 0, 1},
                {"channels_apart", 0, 1},

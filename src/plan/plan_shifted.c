@@ -7,7 +7,7 @@
  * positions anew.  Instead each number of memory becomes the sum of the four
  * from it on: four reads of whole vectors, one number further each, added in
  * the same order.  Every fourth of these sums is a row's, and is taken out by
- * the shuffles of one position (emit_sliding.c).  What is added besides costs
+ * the shuffles of one position (emit_shifted.c).  What is added besides costs
  * less, as long as it is one instruction. */
 #include "plan_mapping.h"
 
@@ -62,7 +62,7 @@ static bool sums_rows(const plan_kernel *k, const plan_node *n, int lane,
            reads_rows(k, n->arg[0], lane, axis);
 }
 
-void plan_find_sliding(const plan_kernel *k, plan_pass *p, int lane)
+void plan_find_shifted(const plan_kernel *k, plan_pass *p, int lane)
 {
     uint64_t inner = k->stage[p->stage].axes & ~plan_nest_axes(k);
     int axis = inner ? plan_last_axis(inner) : -1;
@@ -82,7 +82,7 @@ void plan_find_sliding(const plan_kernel *k, plan_pass *p, int lane)
         any = true;
     }
     if (any) {
-        p->how = PLAN_LANES_SLIDING;
+        p->how = PLAN_LANES_SHIFTED;
         p->ahead = 0;
     }
 }

@@ -1,4 +1,4 @@
-/* Short rows side by side on the host (plan_sliding.c).  The rows of a vector
+/* Short rows side by side on the host (plan_shifted.c).  The rows of a vector
  * of LANE, or of a few such vectors, are `row` whole vectors of memory, as wide
  * as they come.  Each number of them becomes the sum of the `row` numbers from
  * it on, in order, and every row's first is its sum. */
@@ -11,22 +11,22 @@ typedef struct {
     int op, row, wide;  /* of a vector of memory: its numbers */
     LLVMValueRef at;    /* of the first row */
     LLVMValueRef *sum;  /* [row]: a vector of sums each */
-} slide;
+} shifted;
 
 /* The last one begins early, so that none reaches beyond the last row. */
-static int start_of(const slide *s, int j)
+static int start_of(const shifted *s, int j)
 {
     return j < s->row - 1 ? j * s->wide : s->row * (s->wide - 1) + 1 - s->wide;
 }
 
-static LLVMValueRef read_at(const slide *s, int number)
+static LLVMValueRef read_at(const shifted *s, int number)
 {
     LLVMValueRef p = emit_element(s->e, s->t, s->at, emit_si(s->e, number));
 
     return emit_vector_read(s->e, s->t, p, NULL, s->wide);
 }
 
-static LLVMValueRef add_up(const slide *s, int j)
+static LLVMValueRef add_up(const shifted *s, int j)
 {
     sd_dtype t[2] = {s->t, s->t};
     emit_value x[2] = {{read_at(s, start_of(s, j)), NULL}};
@@ -51,7 +51,7 @@ static LLVMValueRef piece(emit *e, LLVMValueRef v, int from, int n)
 
 /* Puts into *all, of e->w rows from row `first` on, those whose sums begin in
  * lanes [from, + n) of vector j. */
-static void take_piece(const slide *s, int first, int j, int from, int n,
+static void take_piece(const shifted *s, int first, int j, int from, int n,
                        LLVMValueRef *all)
 {
     int lane[EMIT_MAX_LANES], join[EMIT_MAX_LANES], w = s->e->w;
@@ -76,7 +76,7 @@ static void take_piece(const slide *s, int first, int j, int from, int n,
 
 /* The sums of e->w rows from row `first` on.  Of rows of two, four and eight
  * they are what is left of wider numbers, else each register has some. */
-static LLVMValueRef take_rows(const slide *s, int first)
+static LLVMValueRef take_rows(const shifted *s, int first)
 {
     bool halves = !(s->row & (s->row - 1));
     int w = s->e->w, n = halves ? SD_MIN(s->row * w, s->wide) : w;
@@ -88,10 +88,10 @@ static LLVMValueRef take_rows(const slide *s, int first)
     return all;
 }
 
-static slide begin(emit *e, const plan_node *n, int copy, int vectors)
+static shifted begin(emit *e, const plan_node *n, int copy, int vectors)
 {
     const plan_node *x = n->arg[0];
-    slide s = {.e = e, .n = n, .t = x->dtype, .op = n->body->op};
+    shifted s = {.e = e, .n = n, .t = x->dtype, .op = n->body->op};
     LLVMValueRef base = e->slot[x->slot], at;
 
     if (s.t == SD_PRED) { /* as a byte: 0 is the least */
@@ -115,13 +115,13 @@ static int vectors_of(const emit *e, const plan_node *n)
     return (int)sd_gcd(SD_MAX(most, 1), e->axis[e->lane].n);
 }
 
-void emit_sliding(emit *e, const plan_node *n)
+void emit_shifted(emit *e, const plan_node *n)
 {
     const emit_axis *lane = &e->axis[e->lane];
     int vectors = vectors_of(e, n);
 
     for (int c = 0; c < lane->n; c += vectors) {
-        slide s = begin(e, n, c * lane->stride, vectors);
+        shifted s = begin(e, n, c * lane->stride, vectors);
 
         for (int j = 0; j < s.row; j++)
             s.sum[j] = add_up(&s, j);

@@ -190,6 +190,13 @@ emit_value emit_extract_value(emit *e, emit_value v, int first, int w);
 /* v, of which code generation does not see how it came about. */
 emit_value emit_hide_value(emit *e, emit_value v);
 emit_value *emit_values(emit *e, int n); /* an array, to be filled */
+/* Variables of a value's parts, of type t: the addresses, as an emit_value. */
+emit_value emit_value_alloca(emit *e, LLVMTypeRef t, bool is_complex);
+emit_value emit_value_variable(emit *e, emit_value v); /* which begin as v */
+/* Number i of those that lie one after the other there; NULL: the first. */
+emit_value emit_value_get(emit *e, LLVMTypeRef t, emit_value at,
+                          LLVMValueRef i);
+void emit_value_set(emit *e, emit_value at, LLVMValueRef i, emit_value v);
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits);
 bool emit_is_narrow_float(sd_dtype t);
 /* Keeps the first.  Emitters go on with poison: the kernel is thrown away, but

@@ -73,38 +73,29 @@ static LLVMValueRef is_behind(void *ctx, LLVMValueRef left, LLVMValueRef right)
     return emit_sort_less(&m->s, y, x);
 }
 
-static LLVMValueRef *keep_item(emit_sorter *s, emit_item x)
+/* Variables of an item. */
+static emit_value *keep_item(emit_sorter *s, emit_item x)
 {
-    LLVMValueRef *p = sd_arena_array(s->e->a, LLVMValueRef, 2 * s->s->nop);
+    emit_value *at = emit_values(s->e, s->s->nop);
 
-    for (int o = 0; o < s->s->nop; o++) {
-        p[2 * o] = emit_variable(s->e, x[o].re);
-        if (x[o].im)
-            p[2 * o + 1] = emit_variable(s->e, x[o].im);
-    }
-    return p;
+    for (int o = 0; o < s->s->nop; o++)
+        at[o] = emit_value_variable(s->e, x[o]);
+    return at;
 }
 
-static void set_item(emit_sorter *s, LLVMValueRef *p, emit_item x)
+static void set_item(emit_sorter *s, const emit_value *at, emit_item x)
 {
-    for (int o = 0; o < s->s->nop; o++) {
-        LLVMBuildStore(s->e->b, x[o].re, p[2 * o]);
-        if (x[o].im)
-            LLVMBuildStore(s->e->b, x[o].im, p[2 * o + 1]);
-    }
+    for (int o = 0; o < s->s->nop; o++)
+        emit_value_set(s->e, at[o], NULL, x[o]);
 }
 
-static LLVMValueRef kept(emit_sorter *s, LLVMValueRef p)
-{
-    return p ? LLVMBuildLoad2(s->e->b, LLVMGetAllocatedType(p), p, "") : NULL;
-}
-
-static emit_item get_item(emit_sorter *s, LLVMValueRef const *p)
+static emit_item get_item(emit_sorter *s, const emit_value *at)
 {
     emit_item x = emit_values(s->e, s->s->nop);
 
     for (int o = 0; o < s->s->nop; o++)
-        x[o] = (emit_value){kept(s, p[2 * o]), kept(s, p[2 * o + 1])};
+        x[o] =
+            emit_value_get(s->e, LLVMGetAllocatedType(at[o].re), at[o], NULL);
     return x;
 }
 
@@ -137,8 +128,9 @@ static void merge(merger *m, LLVMValueRef base, LLVMValueRef i, LLVMValueRef j,
                   LLVMValueRef last)
 {
     emit *e = m->s.e;
-    LLVMValueRef *left = keep_item(&m->s, read_inside(m, i));
-    LLVMValueRef *right = keep_item(&m->s, read_inside(m, j)), next, c, one;
+    emit_value *left = keep_item(&m->s, read_inside(m, i));
+    emit_value *right = keep_item(&m->s, read_inside(m, j));
+    LLVMValueRef next, c, one;
     emit_item x, y, z;
     emit_loop l;
 

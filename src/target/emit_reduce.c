@@ -14,9 +14,9 @@ struct emit_reduction {
     uint64_t keep;      /* axes that have accumulators of their own */
     int nacc;           /* a result: copy numbers, or for CHUNK on a GPU 8 */
     LLVMTypeRef *type;  /* of a part */
-    LLVMValueRef *re, *im; /* [out * nacc + copy] */
-    LLVMValueRef *lane_re, *lane_im; /* MAJOR: arrays of `lanes`; of a CONTRACT
-                                        in chains: their sum so far */
+    emit_value *acc; /* [out * nacc + copy]: where it is; 0: there is none */
+    emit_value *lane; /* MAJOR: arrays of `lanes`; of a CONTRACT in chains:
+                         their sum so far */
     LLVMValueRef turn; /* ROTATE: which vector of the array is meant */
 };
 
@@ -27,33 +27,20 @@ const plan_node *emit_reduction_node(const emit_reduction *r)
 
 /* ---- accumulators ---- */
 
-static LLVMValueRef acc_place(emit *e, emit_reduction *r, LLVMTypeRef t,
-                              LLVMValueRef p)
+static LLVMTypeRef acc_type(const emit_reduction *r, int o)
 {
-    return r->turn ? emit_behind(e, t, p, r->turn) : p;
+    return emit_widen(r->type[o], r->width);
 }
 
 static emit_value load_acc(emit *e, emit_reduction *r, int o, int c)
 {
-    LLVMTypeRef t = emit_widen(r->type[o], r->width);
-    int i = o * r->nacc + c;
-    emit_value v = {NULL, NULL};
-
-    v.re = LLVMBuildLoad2(e->b, t, acc_place(e, r, t, r->re[i]), "");
-    if (r->im[i])
-        v.im = LLVMBuildLoad2(e->b, t, acc_place(e, r, t, r->im[i]), "");
-    return v;
+    return emit_value_get(e, acc_type(r, o), r->acc[o * r->nacc + c], r->turn);
 }
 
 static void store_acc(emit *e, emit_reduction *r, int o, int c, emit_value v)
 {
-    LLVMTypeRef t = emit_widen(r->type[o], r->width);
-    int i = o * r->nacc + c;
-
-    v = emit_splat_value(e, v, r->width);
-    LLVMBuildStore(e->b, v.re, acc_place(e, r, t, r->re[i]));
-    if (v.im)
-        LLVMBuildStore(e->b, v.im, acc_place(e, r, t, r->im[i]));
+    emit_value_set(e, r->acc[o * r->nacc + c], r->turn,
+                   emit_splat_value(e, v, r->width));
 }
 
 /* How many vectors the strided lanes fill. */
@@ -79,25 +66,20 @@ static void start_acc(emit *e, emit_reduction *r, int o, int c)
 static void make_acc(emit *e, emit_reduction *r, int o, int c)
 {
     bool cplx = sd_is_complex(r->n->arg[o]->dtype);
-    LLVMTypeRef t = emit_widen(r->type[o], r->width);
+    LLVMTypeRef t = acc_type(r, o);
     int i = o * r->nacc + c;
 
     if (r->how == PLAN_LANES_ROTATE)
         t = LLVMArrayType2(t, (unsigned)vectors(r));
-    r->re[i] = emit_alloca(e, t);
-    r->im[i] = cplx ? emit_alloca(e, t) : NULL;
-    if (r->how == PLAN_LANES_MAJOR) {
-        LLVMTypeRef array = LLVMArrayType2(t, (unsigned)r->lanes);
-
-        r->lane_re[i] = emit_alloca(e, array);
-        r->lane_im[i] = cplx ? emit_alloca(e, array) : NULL;
-    }
+    r->acc[i] = emit_value_alloca(e, t, cplx);
+    if (r->how == PLAN_LANES_MAJOR)
+        r->lane[i] =
+            emit_value_alloca(e, LLVMArrayType2(t, (unsigned)r->lanes), cplx);
     if (r->n->order.chunk) {
-        r->lane_re[i] = emit_alloca(e, t);
-        r->lane_im[i] = cplx ? emit_alloca(e, t) : NULL;
-        LLVMBuildStore(e->b, LLVMConstNull(t), r->lane_re[i]);
-        if (cplx)
-            LLVMBuildStore(e->b, LLVMConstNull(t), r->lane_im[i]);
+        emit_value none = {LLVMConstNull(t), LLVMConstNull(t)};
+
+        r->lane[i] = emit_value_alloca(e, t, cplx);
+        emit_value_set(e, r->lane[i], NULL, none);
     }
     start_acc(e, r, o, c);
 }
@@ -151,10 +133,8 @@ emit_reduction *emit_reduce_begin(emit *e, const plan_node *n, plan_lanes how)
     r->nacc = e->ncopy * (how == PLAN_LANES_CHUNK && e->gpu ? 8 : 1);
     total = n->nout * r->nacc;
     r->type = sd_arena_array(e->a, LLVMTypeRef, n->nout);
-    r->re = sd_arena_array(e->a, LLVMValueRef, total);
-    r->im = sd_arena_array(e->a, LLVMValueRef, total);
-    r->lane_re = sd_arena_array(e->a, LLVMValueRef, total);
-    r->lane_im = sd_arena_array(e->a, LLVMValueRef, total);
+    r->acc = emit_values(e, total);
+    r->lane = emit_values(e, total);
     for (int o = 0; o < n->nout; o++) {
         r->type[o] = emit_type(e, n->arg[o]->dtype);
         for (int c = 0; c < r->nacc; c++)
@@ -208,12 +188,7 @@ static bool starts_here(const emit *e, const emit_reduction *r)
 /* The sum of the chains before this one. */
 static emit_value chains(emit *e, emit_reduction *r, int c)
 {
-    LLVMTypeRef t = emit_widen(r->type[0], r->width);
-    emit_value v = {LLVMBuildLoad2(e->b, t, r->lane_re[c], ""), NULL};
-
-    if (r->lane_im[c])
-        v.im = LLVMBuildLoad2(e->b, t, r->lane_im[c], "");
-    return v;
+    return emit_value_get(e, acc_type(r, 0), r->lane[c], NULL);
 }
 
 void emit_reduce_chain(emit *e, emit_reduction *r)
@@ -223,14 +198,12 @@ void emit_reduce_chain(emit *e, emit_reduction *r)
     for (int c = 0; c < r->nacc; c++) {
         emit_value v[2];
 
-        if (!r->re[c])
+        if (!r->acc[c].re)
             continue;
         v[0] = chains(e, r, c);
         v[1] = load_acc(e, r, 0, c);
-        v[0] = emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t);
-        LLVMBuildStore(e->b, v[0].re, r->lane_re[c]);
-        if (v[0].im)
-            LLVMBuildStore(e->b, v[0].im, r->lane_im[c]);
+        emit_value_set(e, r->lane[c], NULL,
+                       emit_elt(e, HLO_ADD, NULL, t[0], 2, v, t));
         start_acc(e, r, 0, c);
     }
 }
@@ -376,7 +349,7 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
 void emit_reduce_restart(emit *e, emit_reduction *r)
 {
     for (int i = 0; r->identity && i < r->n->nout * r->nacc; i++)
-        if (r->re[i])
+        if (r->acc[i].re)
             start_acc(e, r, i / r->nacc, i % r->nacc);
 }
 
@@ -392,18 +365,18 @@ static LLVMValueRef row_place(emit *e, const emit_reduction *r, int row)
 
 static void move_rows(emit *e, emit_reduction *r, bool put)
 {
-    LLVMTypeRef t = emit_widen(r->type[0], r->width);
     int row = 0;
 
     for (int c = 0; c < r->nacc; c++) {
         LLVMValueRef p, from, to;
 
-        if (!r->re[c])
+        if (!r->acc[c].re)
             continue;
         p = row_place(e, r, row++);
-        from = put ? r->re[c] : p;
-        to = put ? p : r->re[c];
-        LLVMBuildStore(e->b, LLVMBuildLoad2(e->b, t, from, ""), to);
+        from = put ? r->acc[c].re : p;
+        to = put ? p : r->acc[c].re;
+        LLVMBuildStore(e->b, LLVMBuildLoad2(e->b, acc_type(r, 0), from, ""),
+                       to);
     }
 }
 
@@ -419,21 +392,10 @@ void emit_reduce_get(emit *e, emit_reduction *r)
 
 void emit_reduce_lane(emit *e, emit_reduction *r, LLVMValueRef lane)
 {
-    for (int i = 0; i < r->n->nout * r->nacc; i++) {
-        LLVMTypeRef t = emit_widen(r->type[i / r->nacc], r->width);
-        emit_value v;
-        LLVMValueRef p;
-
-        if (!r->re[i])
-            continue;
-        v = load_acc(e, r, i / r->nacc, i % r->nacc);
-        p = emit_behind(e, t, r->lane_re[i], lane);
-        LLVMBuildStore(e->b, v.re, p);
-        if (!v.im)
-            continue;
-        p = emit_behind(e, t, r->lane_im[i], lane);
-        LLVMBuildStore(e->b, v.im, p);
-    }
+    for (int i = 0; i < r->n->nout * r->nacc; i++)
+        if (r->acc[i].re)
+            emit_value_set(e, r->lane[i], lane,
+                           load_acc(e, r, i / r->nacc, i % r->nacc));
 }
 
 /* Lanes of an item's vector, from or to the row's in local memory. */
@@ -470,19 +432,9 @@ static int64_t elements(const emit *e, const plan_node *n)
 static void load_lane(emit *e, emit_reduction *r, int c, int lane,
                       emit_value *v)
 {
-    LLVMValueRef at = emit_i64(e, lane);
-
-    for (int o = 0; o < r->n->nout; o++) {
-        LLVMTypeRef t = emit_widen(r->type[o], r->width);
-        int i = o * r->nacc + c;
-
-        v[o].re =
-            LLVMBuildLoad2(e->b, t, emit_behind(e, t, r->lane_re[i], at), "");
-        v[o].im = r->im[i]
-                      ? LLVMBuildLoad2(e->b, t,
-                                       emit_behind(e, t, r->lane_im[i], at), "")
-                      : NULL;
-    }
+    for (int o = 0; o < r->n->nout; o++)
+        v[o] = emit_value_get(e, acc_type(r, o), r->lane[o * r->nacc + c],
+                              emit_i64(e, lane));
 }
 
 /* The stride between copy numbers of the lanes that are copies. */

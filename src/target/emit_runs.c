@@ -221,35 +221,11 @@ static LLVMValueRef is_of_run(const finder *f, LLVMValueRef i, LLVMValueRef key,
                         "");
 }
 
-/* A value that a loop changes. */
-typedef struct {
-    LLVMValueRef re, im;
-} kept_value;
-
-static kept_value keep_value(emit *e, emit_value v)
-{
-    return (kept_value){emit_variable(e, v.re),
-                        v.im ? emit_variable(e, v.im) : NULL};
-}
-
-static void keep(emit *e, const kept_value *to, emit_value v)
-{
-    LLVMBuildStore(e->b, v.re, to->re);
-    if (to->im)
-        LLVMBuildStore(e->b, v.im, to->im);
-}
-
-static emit_value kept(emit *e, LLVMTypeRef t, const kept_value *v)
-{
-    return (emit_value){LLVMBuildLoad2(e->b, t, v->re, ""),
-                        v->im ? LLVMBuildLoad2(e->b, t, v->im, "") : NULL};
-}
-
 /* To sum, the updates behind the first of the run, in turn.  Where there are
  * fewer of these than are read at once the first is read again, which is near.
  */
 static void sum_behind(const finder *f, const plan_node *n, LLVMValueRef key,
-                       LLVMValueRef first, LLVMTypeRef t, const kept_value *sum)
+                       LLVMValueRef first, LLVMTypeRef t, const emit_value *sum)
 {
     emit *e = f->e;
     LLVMValueRef at = emit_variable(e, emit_plus(e, f->at, 1));
@@ -269,11 +245,11 @@ static void sum_behind(const finder *f, const plan_node *n, LLVMValueRef key,
                     : number[j],
                   v[j]);
     for (int c = 0; c < e->k->vector; c++) {
-        s = kept(e, t, &sum[c]);
+        s = emit_value_get(e, t, sum[c], NULL);
         for (int j = 0; j < AT_ONCE; j++)
             s = j ? emit_select_value(e, on[j], combined(e, n, s, v[j][c]), s)
                   : combined(e, n, s, v[j][c]);
-        keep(e, &sum[c], s);
+        emit_value_set(e, sum[c], NULL, s);
     }
     LLVMBuildStore(e->b, emit_plus(e, emit_get(e, at), AT_ONCE), at);
     emit_while_end(e, &w);
@@ -285,14 +261,14 @@ static void sum_rows(const finder *f, const plan_node *n, LLVMValueRef key,
 {
     emit *e = f->e;
     LLVMTypeRef t = LLVMTypeOf(old[0].re);
-    kept_value sum[MOST_NEAR];
+    emit_value sum[MOST_NEAR];
 
     values_of(f, n, first, v);
     for (int c = 0; c < e->k->vector; c++)
-        sum[c] = keep_value(e, combined(e, n, old[c], v[c]));
+        sum[c] = emit_value_variable(e, combined(e, n, old[c], v[c]));
     sum_behind(f, n, key, first, t, sum);
     for (int c = 0; c < e->k->vector; c++)
-        v[c] = kept(e, t, &sum[c]);
+        v[c] = emit_value_get(e, t, sum[c], NULL);
 }
 
 void emit_run_rows(emit *e)

@@ -4,26 +4,10 @@
 #include "emit.h"
 
 typedef struct {
-    LLVMValueRef *re, *im; /* a result */
+    emit_value *at; /* a result: where it is */
     LLVMTypeRef *type;
     int opening; /* of the axis it was started for */
 } running;
-
-static emit_value load_running(emit *e, running *r, int o)
-{
-    emit_value v = {LLVMBuildLoad2(e->b, r->type[o], r->re[o], ""), NULL};
-
-    if (r->im[o])
-        v.im = LLVMBuildLoad2(e->b, r->type[o], r->im[o], "");
-    return v;
-}
-
-static void store_running(emit *e, running *r, int o, emit_value v)
-{
-    LLVMBuildStore(e->b, v.re, r->re[o]);
-    if (r->im[o])
-        LLVMBuildStore(e->b, v.im, r->im[o]);
-}
 
 static int only_axis(uint64_t axes)
 {
@@ -35,18 +19,16 @@ static void start(emit *e, const plan_node *n, int copy, int w, running *r)
     int level = e->axis[only_axis(n->over)].level - 1;
     emit_mark m;
 
-    r->re = sd_arena_array(e->a, LLVMValueRef, n->nout);
-    r->im = sd_arena_array(e->a, LLVMValueRef, n->nout);
+    r->at = emit_values(e, n->nout);
     r->type = sd_arena_array(e->a, LLVMTypeRef, n->nout);
     for (int o = 0; o < n->nout; o++) {
         const plan_node *a = n->arg[n->nout + o];
         emit_value init = emit_node_value(e, a, emit_canon(e, copy, a->varies));
 
         r->type[o] = emit_widen(emit_type(e, a->dtype), w);
-        r->re[o] = emit_alloca(e, r->type[o]);
-        r->im[o] = init.im ? emit_alloca(e, r->type[o]) : NULL;
+        r->at[o] = emit_value_alloca(e, r->type[o], init.im);
         m = emit_go_to(e, level);
-        store_running(e, r, o, emit_splat_value(e, init, w));
+        emit_value_set(e, r->at[o], NULL, emit_splat_value(e, init, w));
         emit_back(e, m);
     }
 }
@@ -58,14 +40,14 @@ static void step(emit *e, const plan_node *n, running *r, const emit_value *x,
     emit_value *arg = emit_values(e, 2 * k), *root = emit_values(e, k);
 
     for (int o = 0; o < k; o++) {
-        arg[o] = load_running(e, r, o);
+        arg[o] = emit_value_get(e, r->type[o], r->at[o], NULL);
         arg[k + o] = emit_splat_value(e, x[o], w);
     }
     emit_body(e, n->body, arg, root);
     for (int o = 0; o < k; o++) {
         if (valid)
             root[o] = emit_select_value(e, valid, root[o], arg[o]);
-        store_running(e, r, o, emit_splat_value(e, root[o], w));
+        emit_value_set(e, r->at[o], NULL, emit_splat_value(e, root[o], w));
         out[o] = n->exclusive ? arg[o] : root[o];
     }
 }

@@ -388,6 +388,48 @@ emit_value *emit_values(emit *e, int n)
     return sd_arena_array(e->a, emit_value, n);
 }
 
+emit_value emit_value_alloca(emit *e, LLVMTypeRef t, bool is_complex)
+{
+    emit_value at = {emit_alloca(e, t), NULL};
+
+    if (is_complex)
+        at.im = emit_alloca(e, t);
+    return at;
+}
+
+emit_value emit_value_variable(emit *e, emit_value v)
+{
+    emit_value at = {emit_variable(e, v.re), NULL};
+
+    if (v.im)
+        at.im = emit_variable(e, v.im);
+    return at;
+}
+
+static LLVMValueRef number(emit *e, LLVMTypeRef t, LLVMValueRef p,
+                           LLVMValueRef i)
+{
+    return i ? emit_behind(e, t, p, i) : p;
+}
+
+emit_value emit_value_get(emit *e, LLVMTypeRef t, emit_value at, LLVMValueRef i)
+{
+    emit_value v = {LLVMBuildLoad2(e->b, t, number(e, t, at.re, i), ""), NULL};
+
+    if (at.im)
+        v.im = LLVMBuildLoad2(e->b, t, number(e, t, at.im, i), "");
+    return v;
+}
+
+void emit_value_set(emit *e, emit_value at, LLVMValueRef i, emit_value v)
+{
+    LLVMTypeRef t = LLVMTypeOf(v.re);
+
+    LLVMBuildStore(e->b, v.re, number(e, t, at.re, i));
+    if (at.im)
+        LLVMBuildStore(e->b, v.im, number(e, t, at.im, i));
+}
+
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits)
 {
     sd_dtype part = sd_dtype_part(t);

@@ -67,7 +67,7 @@ static const char *expectation(const char *token)
     for (size_t i = 0; i < SD_COUNTOF(of); i++)
         if (strcmp(of[i][0], token) == 0)
             return of[i][1];
-    return "another token";
+    return token;
 }
 
 void hlo_expect(hlo_lexer *x, const char *token)

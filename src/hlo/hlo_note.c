@@ -119,9 +119,8 @@ static void take_sharding(hlo_lexer *x, pb_sharding *s, int depth)
 
 bool hlo_sharding_parse(sd_arena *a, const char *text, pb_sharding *out)
 {
-    hlo_lexer x = {.arena = a, .base = text, .at = text};
+    hlo_lexer x = hlo_lexer_of(a, text, strlen(text));
 
-    x.end = text + strlen(text);
     *out = (pb_sharding){0};
     take_sharding(&x, out, 0);
     hlo_skip_space(&x);
@@ -217,9 +216,8 @@ static bool take_entry(hlo_lexer *x, pb_entry *e)
 
 bool hlo_attributes_parse(sd_arena *a, const char *text, pb_attributes *out)
 {
-    hlo_lexer x = {.arena = a, .base = text, .at = text};
+    hlo_lexer x = hlo_lexer_of(a, text, strlen(text));
 
-    x.end = text + strlen(text);
     *out = (pb_attributes){0};
     hlo_expect(&x, "{");
     while (!x.bad && !hlo_accept(&x, "}")) {

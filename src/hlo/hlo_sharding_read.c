@@ -3,86 +3,76 @@
  * on a grid by hlo_sharding_tiles.c. */
 #include "hlo_sharding_priv.h"
 
-#include <ctype.h>
-
-typedef struct { /* a cursor with a sticky error */
+typedef struct {
     hlo_module *m;
-    const char *text, *at;
-    sd_status st;
+    hlo_lexer x;
 } reader;
+
+static reader reader_of(hlo_module *m, const char *text)
+{
+    return (reader){m, hlo_lexer_of(m->arena, text, strlen(text))};
+}
+
+static sd_status misfit(const reader *r, const char *expected, const char *at)
+{
+    return sd_error(SD_INVALID,
+                    "sharding \"%.200s\": %s should be at \"%.24s\"", r->x.base,
+                    expected, at);
+}
 
 static void fail(reader *r, const char *expected)
 {
-    if (!r->st)
-        r->st = sd_error(SD_INVALID,
-                         "sharding \"%.200s\": %s should be at \"%.24s\"",
-                         r->text, expected, r->at);
-    r->at = "";
+    if (!r->x.bad)
+        hlo_refuse(&r->x, misfit(r, expected, r->x.at));
 }
 
-static void skip(reader *r)
+static sd_status status_of(const reader *r)
 {
-    while (isspace((unsigned char)*r->at))
-        r->at++;
+    if (r->x.bad && !r->x.status)
+        return misfit(r, r->x.bad, r->x.bad_at);
+    return r->x.status;
 }
 
 static bool accept(reader *r, const char *s)
 {
-    size_t n = strlen(s);
-
-    skip(r);
-    if (strncmp(r->at, s, n) != 0)
-        return false;
-    r->at += n;
-    return true;
+    return hlo_accept(&r->x, s);
 }
 
 static void expect(reader *r, const char *s)
 {
-    if (!accept(r, s))
-        fail(r, s);
+    hlo_expect(&r->x, s);
 }
 
-static int64_t take_int(reader *r)
+static int64_t take_count(reader *r)
 {
-    int64_t v = 0;
-    bool any = false;
+    int64_t v = hlo_take_int(&r->x);
 
-    skip(r);
-    for (; isdigit((unsigned char)*r->at) && v < INT32_MAX; any = true)
-        v = v * 10 + (*r->at++ - '0');
-    if (!any)
-        fail(r, "a number");
+    if (v < 0)
+        fail(r, "a number from 0 on");
     return v;
 }
 
 /* In either kind of quotes; after @ also without. */
 static sd_bytes take_name(reader *r)
 {
-    sd_bytes s = {0};
-    char q;
+    hlo_lexer *x = &r->x;
+    hlo_word w;
 
-    skip(r);
-    q = *r->at;
-    if (q == '"' || q == '\'') {
-        s.at = (const uint8_t *)++r->at;
-        while (*r->at && *r->at != q)
-            r->at++;
-        s.len = (size_t)((const uint8_t *)r->at - s.at);
-        if (*r->at == q)
-            r->at++;
+    hlo_skip_space(x);
+    if (x->at < x->end && (*x->at == '"' || *x->at == '\'')) {
+        const char *from = x->at + 1;
+        const char *to = memchr(from, *x->at, (size_t)(x->end - from));
+
+        if (to)
+            x->at = to + 1;
         else
             fail(r, "the end of a name");
-    } else {
-        s.at = (const uint8_t *)r->at;
-        while (isalnum((unsigned char)*r->at) ||
-               (*r->at && strchr("_.$-", *r->at)))
-            r->at++;
-        s.len = (size_t)((const uint8_t *)r->at - s.at);
-        if (!s.len)
-            fail(r, "a name");
+        return (sd_bytes){(const uint8_t *)from, to ? (size_t)(to - from) : 0};
     }
-    return s;
+    w = hlo_take_name(x);
+    if (!w.len)
+        fail(r, "a name");
+    return (sd_bytes){(const uint8_t *)w.at, w.len};
 }
 
 /* ---- meshes ---- */
@@ -95,15 +85,15 @@ static void take_axes(reader *r, hlo_mesh *x)
 
     *x = (hlo_mesh){.single = -1};
     expect(r, "[");
-    while (!r->st && !accept(r, "]")) {
+    while (!r->x.bad && !accept(r, "]")) {
         sd_bytes name = take_name(r);
         hlo_mesh_axis *a = sd_push(r->m->arena, &axis);
 
         expect(r, "=");
         *a = (hlo_mesh_axis){
             .name = sd_arena_str(r->m->arena, (const char *)name.at, name.len)};
-        a->size = take_int(r);
-        if (!r->st &&
+        a->size = take_count(r);
+        if (!r->x.bad &&
             (a->size < 1 || !sd_mul_i64(n, a->size, &n) || n > HLO_MOST_PLACES))
             fail(r, "an axis of a mesh of at most 2^20 participants");
         accept(r, ",");
@@ -118,13 +108,13 @@ static void take_ids(reader *r, const char *end, hlo_mesh *x)
 {
     sd_vec(int64_t) ids = {0};
 
-    while (!r->st && !accept(r, end)) {
-        *sd_push(r->m->arena, &ids) = take_int(r);
+    while (!r->x.bad && !accept(r, end)) {
+        *sd_push(r->m->arena, &ids) = take_count(r);
         accept(r, ",");
     }
-    if (!r->st && ids.n != hlo_mesh_places(x))
+    if (!r->x.bad && ids.n != hlo_mesh_places(x))
         fail(r, "as many device_ids as the mesh has places");
-    if (!r->st && x->naxis && !hlo_is_order(r->m->arena, ids.at, ids.n))
+    if (!r->x.bad && x->naxis && !hlo_is_order(r->m->arena, ids.at, ids.n))
         fail(r, "each participant once in device_ids");
     if (x->naxis)
         x->ids = ids.at;
@@ -162,12 +152,11 @@ sd_status hlo_meshes_read(hlo_module *m)
 {
     const char *text =
         hlo_attribute(m->arena, m->frontend_attrs, "xla.sdy.meshes");
-    reader r = {.m = m, .text = text, .at = text ? text : ""};
+    reader r = reader_of(m, text ? text : "{}");
 
     hlo_meshes_open(m);
-    if (text)
-        expect(&r, "{");
-    while (text && !r.st && !accept(&r, "}")) {
+    expect(&r, "{");
+    while (!r.x.bad && !accept(&r, "}")) {
         sd_bytes name;
         hlo_mesh x;
 
@@ -179,14 +168,14 @@ sd_status hlo_meshes_read(hlo_module *m)
         take_mesh(&r, &x);
         expect(&r, ">");
         accept(&r, ",");
-        if (!r.st && m->mesh->n == HLO_MOST_MESHES)
+        if (!r.x.bad && m->mesh->n == HLO_MOST_MESHES)
             fail(&r, "fewer meshes");
-        if (!r.st)
+        if (!r.x.bad)
             hlo_mesh_add(m, name, &x);
     }
-    if (!r.st)
+    if (!r.x.bad)
         hlo_meshes_place(m);
-    return r.st;
+    return status_of(&r);
 }
 
 /* ---- axes ---- */
@@ -194,7 +183,7 @@ sd_status hlo_meshes_read(hlo_module *m)
 static const hlo_mesh_axis *find_axis(reader *r, const hlo_mesh *mesh,
                                       sd_bytes name)
 {
-    if (r->st)
+    if (r->x.bad)
         return NULL;
     for (int i = 0; i < mesh->naxis; i++)
         if (strlen(mesh->axis[i].name) == name.len &&
@@ -229,11 +218,11 @@ static void take_part(reader *r, const hlo_mesh *mesh, const hlo_mesh_axis *x,
 
     if (is_part) {
         expect(r, "(");
-        before = take_int(r);
+        before = take_count(r);
         expect(r, ")");
-        size = take_int(r);
+        size = take_count(r);
     }
-    if (x && !r->st)
+    if (x && !r->x.bad)
         add_part(r, mesh, x, before, size, to);
 }
 
@@ -241,7 +230,7 @@ static void take_part(reader *r, const hlo_mesh *mesh, const hlo_mesh_axis *x,
 static void take_axis(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
 {
     sd_bytes name = take_name(r);
-    const hlo_mesh_axis *x = r->st ? NULL : find_axis(r, mesh, name);
+    const hlo_mesh_axis *x = r->x.bad ? NULL : find_axis(r, mesh, name);
 
     take_part(r, mesh, x, accept(r, ":"), to);
 }
@@ -252,7 +241,7 @@ static uint32_t take_set(reader *r, const hlo_mesh *mesh)
 
     expect(r, "=");
     expect(r, "{");
-    while (!r->st && !accept(r, "}")) {
+    while (!r->x.bad && !accept(r, "}")) {
         take_axis(r, mesh, &a);
         accept(r, ",");
     }
@@ -262,7 +251,7 @@ static uint32_t take_set(reader *r, const hlo_mesh *mesh)
 static void take_dim(reader *r, const hlo_mesh *mesh, hlo_dim_sharding *d)
 {
     expect(r, "{");
-    while (!r->st && !accept(r, "}")) {
+    while (!r->x.bad && !accept(r, "}")) {
         if (accept(r, "?"))
             d->open = true;
         else
@@ -270,14 +259,14 @@ static void take_dim(reader *r, const hlo_mesh *mesh, hlo_dim_sharding *d)
         accept(r, ",");
     }
     if (accept(r, "p")) /* in whose order Shardy goes: it changes no result */
-        take_int(r);
+        take_count(r);
 }
 
 /* Behind the mesh: [{"x"}, {?}], replicated={"y"}, ... */
 static void take_dims(reader *r, hlo_sharding *s)
 {
     expect(r, "[");
-    for (int i = 0; !r->st && !accept(r, "]"); i++) {
+    for (int i = 0; !r->x.bad && !accept(r, "]"); i++) {
         if (i == s->rank) {
             fail(r, "no more dimensions than the value has");
             return;
@@ -285,7 +274,7 @@ static void take_dims(reader *r, hlo_sharding *s)
         take_dim(r, s->mesh, &s->dim[i]);
         accept(r, ",");
     }
-    while (!r->st && accept(r, ",")) {
+    while (!r->x.bad && accept(r, ",")) {
         if (accept(r, "replicated"))
             s->replicated = take_set(r, s->mesh);
         else if (accept(r, "unreduced"))
@@ -329,19 +318,19 @@ static void check_once(reader *r, const hlo_sharding *s)
 /* A module may name others; what it is cut by has all participants, or one. */
 static const hlo_mesh *of_all(reader *r, const hlo_mesh *mesh)
 {
-    int64_t n = mesh && !r->st ? hlo_mesh_places(mesh) : 1;
+    int64_t n = mesh && !r->x.bad ? hlo_mesh_places(mesh) : 1;
 
     if (n > 1 && n != hlo_participants(r->m))
         fail(r, "a mesh of all participants");
-    return r->st ? NULL : mesh;
+    return r->x.bad ? NULL : mesh;
 }
 
+/* Behind the @. */
 static const hlo_mesh *named_mesh(reader *r)
 {
     sd_bytes name;
     const hlo_mesh *mesh;
 
-    expect(r, "@");
     name = take_name(r);
     mesh = hlo_mesh_find(r->m, (const char *)name.at, name.len);
     if (!mesh)
@@ -354,16 +343,16 @@ static const hlo_sharding *take_behind(reader *r, const hlo_mesh *mesh,
 {
     hlo_sharding *s = hlo_sharding_draft(r->m, rank);
 
-    if (r->st)
+    if (r->x.bad)
         return NULL;
     s->mesh = mesh;
     s->grid = mesh->grid;
     s->single = mesh->single;
     expect(r, ",");
     take_dims(r, s);
-    if (!r->st)
+    if (!r->x.bad)
         check_once(r, s);
-    return r->st ? NULL : hlo_sharding_keep(r->m, s);
+    return r->x.bad ? NULL : hlo_sharding_keep(r->m, s);
 }
 
 /* <@mesh, [...]> */
@@ -374,8 +363,7 @@ static const hlo_sharding *take_sdy(reader *r, int rank)
     hlo_mesh x;
 
     expect(r, "<");
-    skip(r);
-    if (*r->at == '@') {
+    if (accept(r, "@")) {
         mesh = named_mesh(r);
     } else {
         accept(r, "#sdy.");
@@ -383,7 +371,7 @@ static const hlo_sharding *take_sdy(reader *r, int rank)
         expect(r, "<");
         take_mesh(r, &x);
         expect(r, ">");
-        mesh = of_all(r, r->st ? NULL : hlo_mesh_join(r->m, &x));
+        mesh = of_all(r, r->x.bad ? NULL : hlo_mesh_join(r->m, &x));
     }
     s = take_behind(r, mesh, rank);
     expect(r, ">");
@@ -400,23 +388,21 @@ static const hlo_sharding *take_named(reader *r, int rank)
     hlo_mesh x;
 
     take_axes(r, &x);
-    back = r->at;
+    back = r->x.at;
     if (accept(r, ",") && accept(r, "device_ids=("))
         take_ids(r, ")", &x);
-    else if (!r->st)
-        r->at = back;
-    mesh = of_all(r, r->st ? NULL : hlo_mesh_join(r->m, &x));
+    else if (!r->x.bad)
+        r->x.at = back;
+    mesh = of_all(r, r->x.bad ? NULL : hlo_mesh_join(r->m, &x));
     return take_behind(r, mesh, rank);
 }
 
 /* ---- the whole text ---- */
 
-static bool is_named(const char *text)
+static bool is_named(hlo_lexer x)
 {
-    while (isspace((unsigned char)*text) || *text == '{')
-        text++;
-    return strncmp(text, "mesh[", 5) == 0 ||
-           strncmp(text, "maximal_mesh[", 13) == 0;
+    return hlo_accept(&x, "{") &&
+           (hlo_accept(&x, "mesh[") || hlo_accept(&x, "maximal_mesh["));
 }
 
 static const hlo_sharding *take_xla_named(reader *r, int rank)
@@ -427,7 +413,7 @@ static const hlo_sharding *take_xla_named(reader *r, int rank)
     if (accept(r, "maximal_mesh[device_id=")) {
         hlo_sharding *one = hlo_sharding_draft(r->m, rank);
 
-        one->single = take_int(r);
+        one->single = take_count(r);
         expect(r, "]");
         s = hlo_sharding_keep(r->m, one);
     } else {
@@ -451,10 +437,10 @@ static void take_tiles(reader *r, const pb_sharding *p, int n, const int *rank,
                        const hlo_sharding **out)
 {
     if (p->type != HLO_PB_TUPLE) {
-        for (int i = 0; i < n && !r->st; i++)
+        for (int i = 0; i < n && !r->x.bad; i++)
             out[i] = of_tiles(r, p, rank[i]);
     } else if (p->elem.n == n) {
-        for (int i = 0; i < n && !r->st; i++)
+        for (int i = 0; i < n && !r->x.bad; i++)
             out[i] = of_tiles(r, &p->elem.at[i], rank[i]);
     } else {
         fail(r, "a sharding for each value");
@@ -466,7 +452,7 @@ static void read_tiles(reader *r, int n, const int *rank,
 {
     pb_sharding p;
 
-    if (hlo_sharding_parse(r->m->arena, r->text, &p))
+    if (hlo_sharding_parse(r->m->arena, r->x.base, &p))
         take_tiles(r, &p, n, rank, out);
     else
         fail(r, "a sharding");
@@ -475,27 +461,27 @@ static void read_tiles(reader *r, int n, const int *rank,
 sd_status hlo_shardings_of_proto(hlo_module *m, sd_bytes proto, int n,
                                  const int *rank, const hlo_sharding **out)
 {
-    reader r = {.m = m, .text = "of OpSharding's bytes"};
+    reader r = reader_of(m, "of OpSharding's bytes");
     pb_sharding p = {0};
+    sd_status st;
 
-    r.at = r.text;
     hlo_meshes_need(m);
-    if ((r.st = pb_read(m->arena, &pb_sharding_table, proto, &p)))
-        return r.st;
+    if ((st = pb_read(m->arena, &pb_sharding_table, proto, &p)))
+        return st;
     take_tiles(&r, &p, n, rank, out);
-    return r.st;
+    return status_of(&r);
 }
 
 sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
                              const int *rank, const hlo_sharding **out)
 {
-    reader r = {.m = m, .text = text, .at = text};
+    reader r = reader_of(m, text);
 
     hlo_meshes_need(m);
     if (accept(&r, "#sdy.sharding_per_value")) {
         expect(&r, "<");
         expect(&r, "[");
-        for (int i = 0; i < n && !r.st; i++) {
+        for (int i = 0; i < n && !r.x.bad; i++) {
             out[i] = take_sdy(&r, rank[i]);
             accept(&r, ",");
         }
@@ -503,16 +489,16 @@ sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
         expect(&r, ">");
     } else if (accept(&r, "#sdy.sharding")) {
         out[0] = take_sdy(&r, rank[0]);
-    } else if (is_named(text)) {
+    } else if (is_named(r.x)) {
         out[0] = take_xla_named(&r, rank[0]);
     } else {
         read_tiles(&r, n, rank, out);
-        return r.st;
+        return status_of(&r);
     }
-    skip(&r);
-    if (!r.st && *r.at)
+    hlo_skip_space(&r.x);
+    if (r.x.at < r.x.end)
         fail(&r, "the end");
-    return r.st;
+    return status_of(&r);
 }
 
 sd_status hlo_sharding_read(hlo_module *m, const char *text, int rank,
@@ -523,18 +509,18 @@ sd_status hlo_sharding_read(hlo_module *m, const char *text, int rank,
 
 sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out)
 {
-    reader r = {.text = text, .at = text};
+    reader r = {.x = hlo_lexer_of(NULL, text, strlen(text))};
     hlo_atoms a = {0};
 
     expect(&r, "#sdy<manual_axes");
     expect(&r, "{");
-    while (!r.st && !accept(&r, "}")) {
+    while (!r.x.bad && !accept(&r, "}")) {
         take_axis(&r, mesh, &a);
         accept(&r, ",");
     }
-    if (!r.st)
+    if (!r.x.bad)
         *out = hlo_atoms_mask(&a);
-    return r.st;
+    return status_of(&r);
 }
 
 /* #stablehlo.axis_ref<name = "x", sub_axis_info = (1)2> */
@@ -559,7 +545,7 @@ static void take_axis_ref(reader *r, const hlo_mesh *mesh, hlo_atoms *to)
 /* <mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">, ...]> */
 sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out)
 {
-    reader r = {.m = m, .text = text, .at = text};
+    reader r = reader_of(m, text);
     hlo_atoms along = {0};
     uint32_t seen = 0;
     const hlo_mesh *mesh;
@@ -568,20 +554,21 @@ sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out)
     expect(&r, "<");
     expect(&r, "mesh");
     expect(&r, "=");
+    expect(&r, "@");
     mesh = named_mesh(&r);
     expect(&r, ",");
     expect(&r, "axes");
     expect(&r, "=");
     expect(&r, "[");
-    while (!r.st && !accept(&r, "]")) {
+    while (!r.x.bad && !accept(&r, "]")) {
         take_axis_ref(&r, mesh, &along);
         accept(&r, ",");
     }
     expect(&r, ">");
-    if (!r.st && see(&along, &seen))
+    if (!r.x.bad && see(&along, &seen))
         fail(&r, "each axis once");
-    if (!r.st)
+    if (!r.x.bad)
         out->groups = hlo_grid_groups(m->arena, mesh->grid, &along,
                                       &out->ngroup, &out->group_size);
-    return r.st;
+    return status_of(&r);
 }

@@ -21,6 +21,11 @@ typedef struct {
     size_t len;
 } hlo_word;
 
+static inline hlo_lexer hlo_lexer_of(sd_arena *a, const char *text, size_t len)
+{
+    return (hlo_lexer){
+        .arena = a, .base = text, .at = text, .end = text + len};
+}
 void hlo_skip_space(hlo_lexer *x); /* and comments */
 void hlo_fail(hlo_lexer *x, const char *expected);
 void hlo_refuse(hlo_lexer *x, sd_status st); /* st becomes x's */

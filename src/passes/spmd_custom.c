@@ -141,10 +141,8 @@ static bool fits(const rule *r)
 
 static sd_status read_rule(const hlo_inst *in, rule *r, const char *text)
 {
-    hlo_lexer x = {
-        .arena = in->parent->module->arena, .base = text, .at = text};
+    hlo_lexer x = hlo_lexer_of(in->parent->module->arena, text, strlen(text));
 
-    x.end = text + strlen(text);
     hlo_expect(&x, "#sdy.op_sharding_rule<");
     take_values(&x, r, 0, in->narg);
     hlo_expect(&x, "->");

@@ -33,7 +33,7 @@ module attributes {mhlo.num_replicas = 0 : i32} {
   func.func @main() { return }
 }
 // -----
-// error: sharding "{m = #sdy.mesh<["x"=2, "y"]>}": = should be at "]>}"
+// error: sharding "{m = #sdy.mesh<["x"=2, "y"]>}": '=' should be at "]>}"
 module attributes {mhlo.num_partitions = 2 : i32} {
   sdy.mesh @m = <["x"=2, "y"]>
   func.func @main() { return }

@@ -149,7 +149,8 @@ static void refused(void **state)
     want_refused(m, "{mesh['x'=4", "");
     want_refused(m, "{mesh['x=4", "the end of a name");
     want_refused(m, "#sdy.sharding<@, [{}, {}]>", "a name");
-    want_refused(m, "{mesh['x'=a], [{}, {}]}", "a number");
+    want_refused(m, "{mesh['x'=a], [{}, {}]}", "an integer");
+    want_refused(m, "{mesh['x'=-1], [{}, {}]}", "a number from 0 on");
     want_refused(m, "{mesh['x'=4000000], [{}, {}]}", "2^20 participants");
     want_refused(m, "{mesh['x'=2], device_ids=(0), [{}, {}]}", "as many");
     want_refused(m, "#sdy.sharding<@four, [{\"x\"}, {}]>", "of all part");

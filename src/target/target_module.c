@@ -239,6 +239,8 @@ sd_status target_module_compile(target_module *mod)
 #endif
     if (mod->want_text)
         mod->no_opt = LLVMPrintModuleToString(mod->m);
+    if (mod->ops->near)
+        mod->ops->near(mod->m, mod->cx);
     st = optimise(mod);
     target_part_ends(mod, T_CLEAN);
     if (st)

@@ -322,7 +322,7 @@ static const emit_abi abi = {.kernel_cc = LLVMPTXKernelCallConv,
  */
 #define CLEAN \
     "sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg," \
-    "separate-const-offset-from-gep,slsr,early-cse," \
+    "separate-const-offset-from-gep,early-cse," \
     "nvptx-tag-invariant-loads,infer-alignment,load-store-vectorizer)"
 
 static const char *passes(target_clean what)
@@ -431,6 +431,7 @@ const target_ops target_ptx = {.kind = THUNK_BIN_PTX,
                                .abi = &abi,
                                .variant = chip_of,
                                .machine = machine,
+                               .near = target_near,
                                .passes = passes,
                                .repair = repair,
                                .mend = target_ptx_part_logic,

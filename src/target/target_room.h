@@ -36,6 +36,8 @@ typedef struct {
     /* quick: code is wanted soon more than it is wanted fast */
     LLVMTargetMachineRef (*machine)(const device_desc *dev, bool quick);
     void (*prepare)(LLVMModuleRef m, LLVMContextRef cx); /* may be NULL */
+    /* Before the passes: what only the emitters' own words tell.  May be NULL. */
+    void (*near)(LLVMModuleRef m, LLVMContextRef cx);
     const char *(*passes)(target_clean what);
     /* After the passes: what code generation would get wrong.  May be NULL. */
     void (*repair)(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev);
@@ -66,7 +68,11 @@ void target_loops(plan *p);
  * only find after asking for long.  target_choose.c. */
 void target_choose(LLVMModuleRef m, LLVMContextRef cx);
 
-/* The same: masked reads without the registers and halves of which no lane is
+/* Before LLVM's passes: accesses a constant distance apart share an address.
+ * target_near.c. */
+void target_near(LLVMModuleRef m, LLVMContextRef cx);
+
+/* x86-64 again: masked reads without the registers and halves of which no lane is
  * ever allowed; and, with AVX-512 too, masked writes of one lane as writes of an
  * element.  target_mask.c. */
 void target_cut_reads(LLVMModuleRef m, LLVMContextRef cx);

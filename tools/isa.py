@@ -68,6 +68,10 @@ def standard():
     def attention(q, k, v):
         return jax.nn.dot_product_attention(q, k, v, is_causal=True)
 
+    def attention_gradient(q, k, v, o):
+        y, back = jax.vjp(attention, q, k, v)
+        return y, back(o)
+
     for t, name in ((f32, "f32"), (bf16, "bf16")):
         yield f"elementwise {name}", lambda x, y: x * y + x, [of((4096, 4096), t)] * 2
         yield f"gelu {name}", jax.nn.gelu, [of((4096, 4096), t)]
@@ -108,6 +112,8 @@ def standard():
         yield f"attention {name}, causal, 1024", attention, [of((2, 1024, 12, 64), t)] * 3
     for t, name, d in ((bf16, "bf16", 128), (f16, "f16", 40)):
         yield f"attention {name}, 4096 x {d}", jax.nn.dot_product_attention, [of((2, 4096, 8, d), t)] * 3
+    for t, name, d in ((bf16, "bf16", 64), (f16, "f16", 128)):
+        yield f"attention's gradient {name}, causal, 1024 x {d}", attention_gradient, [of((2, 1024, 12, d), t)] * 4
     yield "gather of rows f32", lambda x, i: x[i], [of((50257, 768), f32), of((8192,), s32)]
     yield "cumulative sum f32", lambda x: jnp.cumsum(x, -1), [of((4096, 1024), f32)]
     yield "sort f32", lambda x: jnp.sort(x, -1), [of((4096, 256), f32)]

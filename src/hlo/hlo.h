@@ -516,8 +516,8 @@ enum { HLO_ATTEND_LEAST = 16, HLO_ATTEND_MOST = 256, HLO_ATTEND_PART = 8,
 bool hlo_attend_has_kernel(const hlo_inst *in);
 /* Can kernels do it, too, to which messages bring q, k and v as blocks of
  * matrices (ADR 25)?  A position along q or k is a row, of 64 bytes at least;
- * other axes are steps of whole rows, or within one.  It is no gradient and
- * gives nothing for one; d and e are LEAST_READ at least, e MOST_READ at most. */
+ * other axes are steps of whole rows, or within one.  d and e are LEAST_READ at
+ * least, e MOST_READ at most. */
 enum { HLO_ATTEND_LEAST_READ = 32, HLO_ATTEND_MOST_READ = 128,
        HLO_ATTEND_MOST_ROWS = 1 << 24 /* of a matrix, and bytes of one */ };
 bool hlo_attend_is_matrices(const hlo_attend *a);

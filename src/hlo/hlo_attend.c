@@ -245,11 +245,11 @@ static bool is_matrix(const hlo_attend *a, int array, int axis)
 
 bool hlo_attend_is_matrices(const hlo_attend *a)
 {
-    return a->kind == HLO_ATTEND_VALUE && a->nresult == 1 &&
-           hlo_attend_fits_blocks(a->extent[HLO_ATTEND_D],
+    return hlo_attend_fits_blocks(a->extent[HLO_ATTEND_D],
                                   a->extent[HLO_ATTEND_E]) &&
            is_matrix(a, 0, HLO_ATTEND_Q) && is_matrix(a, 1, HLO_ATTEND_K) &&
-           is_matrix(a, 2, HLO_ATTEND_K);
+           is_matrix(a, 2, HLO_ATTEND_K) &&
+           (a->kind == HLO_ATTEND_VALUE || is_matrix(a, 3, HLO_ATTEND_Q));
 }
 
 bool hlo_attend_has_kernel(const hlo_inst *in)

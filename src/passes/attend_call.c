@@ -357,6 +357,17 @@ static operand sum_of_rows(hlo_at at, operand o, const result *r,
     return sum;
 }
 
+/* A row's sum of the result and its cotangent is what all of the row's
+ * cotangents are less by.  Of a result that is rounded to 16 bits it is off by
+ * more than all else: where weights are nearly 0 and 1, gradients are the small
+ * difference.  Where messages bring operands it is of the f32 result. */
+static void keep_whole(const attend_gradient *g, result *r)
+{
+    if (pass_attends_matrices(g->dev))
+        r->shape =
+            sd_shape_with(r->in->parent->module->arena, r->shape, SD_F32);
+}
+
 /* The value's call gives what rows of the gradient's ask for, too. */
 static void call_value(attend_gradient *g, operand *x)
 {
@@ -367,11 +378,13 @@ static void call_value(attend_gradient *g, operand *x)
     attend_view v = last_view(p);
     result r[3] = {result_of(p, p->last, &v, ATTEND_E), result_of_rows(p),
                    result_of_rows(p)};
-    hlo_inst *call = make_call(at, HLO_CALL_ATTEND, n, all, 3, r), *value;
+    hlo_inst *call, *value;
 
+    keep_whole(g, &r[0]);
+    call = make_call(at, HLO_CALL_ATTEND, n, all, 3, r);
     set_functions(call, 1, &g->score);
     value = hlo_make_gte(at, call, 0);
-    put_result(at, &r[0], value);
+    put_result(at, &r[0], pass_convert(at, pass_dtype(r[0].in), value));
     at = pass_at(g->dq.dot);
     find_operands(p, at, x, HLO_ATTEND_OWN);
     x[3] = last_axis(p, at, g->o, g->o_view, hlo_attend_letter(HLO_ATTEND_E));

@@ -402,15 +402,16 @@ static bool find_shared(attend_gradient *g)
 }
 
 /* An f32 dx goes to the engine in two parts of bf16, which is no less than tf32
- * has. */
+ * has; or where messages bring operands in three, which is all of it. */
 static bool fits_product(const attend_gradient *g, const hlo_inst *dot,
                          sd_dtype t)
 {
     sd_dtype of = pass_dtype(dot->arg[0]);
 
     return pass_dtype(dot->arg[1]) == of &&
-           (of == t || (of == SD_F32 && t == SD_BF16 &&
-                        !dot->u.dot->algorithm && pass_may_round(g->dev, dot)));
+           (of == t ||
+            (of == SD_F32 && t == SD_BF16 && !dot->u.dot->algorithm &&
+             (pass_attends_matrices(g->dev) || pass_may_round(g->dev, dot))));
 }
 
 /* Kernels write a result as q is, or as f32. */

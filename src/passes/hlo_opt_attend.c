@@ -325,7 +325,7 @@ static bool put(attend_pattern *p, const device_desc *dev)
         attend_call(p);
         return true;
     }
-    if (dev->features & DEVICE_HAS_WGMMA && attend_find_gradient(&g)) {
+    if (attend_find_gradient(&g)) {
         if (is_closed(p, &g)) {
             attend_call_gradient(&g);
             return true;

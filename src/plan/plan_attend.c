@@ -276,6 +276,7 @@ enum {
     WIDE_KEYS = 128,
     MOST_NARROW = 64,
     MOST_WIDE = 128,
+    MOST_TOGETHER = 160, /* columns of sums of k and of v */
     PAIRS = 2,
     READERS = 8 /* sub-groups that read for themselves, of a group */
 };
@@ -328,15 +329,39 @@ static void tile_gradient(plan_attend *a)
     a->pairs = PAIRS + 1;
 }
 
+/* Columns of sums that a sub-group has at a time. */
+static int64_t sums_of(const hlo_attend *a, bool apart)
+{
+    int64_t d = a->extent[HLO_ATTEND_D], e = a->extent[HLO_ATTEND_E];
+
+    return a->kind == HLO_ATTEND_VALUE     ? e
+           : a->kind == HLO_ATTEND_OF_ROWS ? d
+           : apart                         ? SD_MAX(d, e)
+                                           : d + e;
+}
+
 /* A sub-group has 256 registers of 16 items: sums of 16 rows take as many as v
  * has columns, scores as many as there are keys in a block, and half as many
- * again as weights. */
+ * again as weights.  Of a gradient scores have their cotangents beside them,
+ * and sums of keys are those of k and of v. */
 static void tile_reading(plan_kernel *k)
 {
     plan_attend *a = k->attend;
+    int64_t sums = sums_of(&a->of, false), each = a->slope ? 2 : 1;
+    int block;
 
-    a->rows = READERS * PLAN_SQUARE;
-    a->keys = a->of.extent[HLO_ATTEND_E] <= MOST_NARROW ? KEYS : NARROW_KEYS;
+    a->apart = sums > MOST_TOGETHER;
+    if (a->apart)
+        sums = sums_of(&a->of, true);
+    block = each * sums <= MOST_NARROW ? KEYS
+            : sums <= MOST_WIDE        ? NARROW_KEYS
+                                       : PLAN_SQUARE;
+
+    a->rows = a->keys = READERS * PLAN_SQUARE;
+    if (a->of.kind == HLO_ATTEND_OF_KEYS)
+        a->rows = block;
+    else
+        a->keys = block;
     k->subgroup = plan_engine_table[a->engine].items;
     k->group = k->items = READERS * k->subgroup;
     k->large = true;
@@ -403,7 +428,7 @@ void plan_print_attend(sd_buf *b, const plan_kernel *k)
     sd_buf_fmt(b, "  attend%s %d rows by %d keys, ", of[a->of.kind], a->rows,
                a->keys);
     if (plan_attend_reads(a))
-        sd_buf_str(b, "read by blocks");
+        sd_buf_fmt(b, "read by blocks%s", a->apart ? ", k and v apart" : "");
     else
         sd_buf_fmt(b, "%d pairs", a->pairs);
     sd_buf_fmt(b, ", group %d;", k->group);
@@ -435,7 +460,8 @@ bool plan_same_attend(const plan_attend *x, const plan_attend *y)
            memcmp(x->of.extent, y->of.extent, sizeof x->of.extent) == 0 &&
            memcmp(x->of.stride, y->of.stride, sizeof x->of.stride) == 0 &&
            x->engine == y->engine && x->rows == y->rows && x->keys == y->keys &&
-           x->pairs == y->pairs && plan_same_body(x->score, y->score) &&
+           x->pairs == y->pairs && x->apart == y->apart &&
+           plan_same_body(x->score, y->score) &&
            (!x->slope || plan_same_body(x->slope, y->slope));
 }
 

@@ -34,12 +34,15 @@ enum { PLAN_ATTEND_COPIED = 4 /* q, k, v, of gradients the cotangent */ };
  * A gradient of q is done the same way, with the cotangent beside q.  Of k and v
  * a group has `keys` keys, and goes through the rows: k and v are read once, and
  * blocks of q and the cotangent take turns.  `pairs` are three there: sums go on
- * while the next block is begun, so one more is read. */
+ * while the next block is begun, so one more is read.  Where messages bring
+ * operands, sums of wide k and v leave no registers for each other: `apart`, a
+ * sub-group goes through the rows for k's, and again for v's. */
 typedef struct {
     hlo_attend of;
     plan_body *score, *slope; /* parameters are as hlo_attend has them */
     plan_engine engine;
     int rows, keys, pairs;
+    bool apart; /* the gradients of k and v are made one after the other */
     int64_t blocks;   /* of what a group has, a point of the batch */
     /* Of local memory: where the areas of these begin, and what one of each
      * has; behind them a word an item, which nobody reads: see wait_behind. */

@@ -278,7 +278,10 @@ void emit_attend(emit *e)
     attending t = {.e = e, .a = e->k->attend};
 
     if (plan_attend_reads(t.a)) {
-        emit_attend_read(e);
+        if (t.a->slope)
+            emit_attend_slope(e);
+        else
+            emit_attend_read(e);
         return;
     }
     attend_find_point(&t);

@@ -4,7 +4,7 @@
 #ifndef EMIT_ATTEND_H
 #define EMIT_ATTEND_H
 
-#include "emit.h"
+#include "emit_message.h"
 
 typedef struct {
     const char *sums; /* the name of the registers that have them */
@@ -88,7 +88,11 @@ typedef struct {
     LLVMValueRef point[HLO_ATTEND_BATCH]; /* of the batch */
     LLVMValueRef base[HLO_ATTEND_ARRAYS]; /* of it */
     LLVMValueRef first; /* row of those that go through the keys together, */
-    int rows;           /* so many: the group's or the sub-group's */
+    int rows, keys;     /* so many: the group's or the sub-group's, or of a
+                           block, and keys likewise */
+    LLVMValueRef mate;  /* of sub-groups that go by themselves: the item's
+                           number, and what their messages are told by */
+    emit_words_told words;
     LLVMValueRef team, row, column; /* the item's: team; its first row; where in
                                        eight columns its two are */
     attend_copied in[PLAN_ATTEND_COPIED];
@@ -164,6 +168,10 @@ LLVMValueRef attend_is_near(attending *t, LLVMValueRef m);
 /* ---- emit_attend_read.c: engines whose operands messages bring ---- */
 
 void emit_attend_read(emit *e);
+
+/* ---- emit_attend_slope.c: their gradients ---- */
+
+void emit_attend_slope(emit *e);
 
 /* ---- emit_attend_gradient.c ---- */
 

@@ -29,6 +29,7 @@ void attend_find_point(attending *t)
     if (t->a->is_cut && own == HLO_ATTEND_Q)
         block = LLVMBuildSub(e->b, emit_si(e, t->a->blocks - 1), block, "");
     t->rows = t->a->rows;
+    t->keys = t->a->keys;
     t->first = emit_times(e, block, plan_attend_block(t->a, own));
     for (int i = 0; i < n; i++)
         off[i] = emit_i64(e, 0);
@@ -333,7 +334,7 @@ LLVMValueRef attend_first_other(attending *t)
     const plan_attend *a = t->a;
     bool keys = plan_attend_axis(a, false) == HLO_ATTEND_K;
     int64_t block = plan_attend_block(a, plan_attend_axis(a, true)),
-            n = keys ? a->keys - 1 - a->beyond : a->beyond + 1;
+            n = keys ? t->keys - 1 - a->beyond : a->beyond + 1;
     LLVMValueRef at = emit_larger(e, emit_plus(e, t->first, n), emit_si(e, 0));
 
     return emit_over(e, keys ? emit_plus(e, at, block - 1) : at, block);

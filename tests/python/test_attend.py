@@ -292,7 +292,7 @@ def test_functions_are_read_once(tmp_path):
 
 def goldens():
     """(name, HLO of the graph, HLO with calls in its place) of tests/passes/attend."""
-    for file in ("attention", "gradient"):
+    for file in ("attention", "gradient", "matrices"):
         text = open(os.path.join(TOP, f"tests/passes/attend/{file}.hlo")).read()
         for case in re.split(r"^(?=// run: )", text, flags=re.M)[1:]:
             graph, calls = re.split(r"^// gives:.*$", case, flags=re.M)

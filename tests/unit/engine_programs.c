@@ -412,3 +412,145 @@ engine_program engine_program_attention(sd_arena *a, int i)
     p.name = p.text;
     return p;
 }
+
+/* ---- gradients ---- */
+
+/* Of a score, and of what its gradient is: masked keys have none. */
+static const char *write_functions(sd_arena *a, const attention *p,
+                                   const char *dx)
+{
+    const char *seen = p->ahead
+                           ? sd_arena_fmt(a,
+                                          " n = s32[] constant(%d)\n"
+                                          " far = s32[] add(row, n)\n"
+                                          " seen = pred[] compare(far, key), "
+                                          "direction=GE\n"
+                                          " none = f32[] constant(%s)\n"
+                                          " nil = f32[] constant(0)\n",
+                                          p->ahead, p->masked)
+                           : "";
+    const char *head = " x = f32[] parameter(0)\n row = s32[] parameter(1)\n"
+                       " key = s32[] parameter(2)\n"
+                       " by = f32[] constant(0.25)\n";
+
+    return sd_arena_fmt(a,
+                        "score {\n%s%s%s s0 = f32[] multiply(x, by)\n"
+                        " s1 = f32[] add(s0, %s)\n ROOT r = f32[] %s\n}\n"
+                        "slope {\n%s ds = f32[] parameter(3)\n%s%s"
+                        " s0 = f32[] multiply(ds, by)\n s1 = f32[] %s\n"
+                        " ROOT r = %s[] convert(s1)\n}\n",
+                        head, seen,
+                        p->bias ? " bias = f32[] parameter(3)\n" : "",
+                        p->bias ? "bias" : "by",
+                        p->ahead ? "select(seen, s1, none)" : "copy(s1)", head,
+                        seen, p->bias ? " bias = f32[] parameter(4)\n" : "",
+                        p->ahead ? "select(seen, s0, nil)" : "copy(s0)", dx);
+}
+
+static const char *write_calls(sd_arena *a, const attention *p, const char *q,
+                               const char *o, const char *dk, const char *dv)
+{
+    const char *rows = sd_arena_fmt(a, "f32[%d,%d,%d,%d]", p->batch, p->heads,
+                                    p->shared, p->rows),
+               *call = "api_version=API_VERSION_TYPED_FFI, "
+                       "called_computations={score",
+               *bias = p->bias ? ", c" : "", *qk = p->bias ? ",qk" : "";
+    const char *back = sd_arena_fmt(
+        a,
+        "custom-call(x, y, v, o, m, r, k%s), "
+        "custom_call_target=\"sundog.attend-gradient\", %s, slope}, "
+        "backend_config=\"AqBCd,AkBd,AkBe,AqBCe,ABCq,ABCq,ABCq%s",
+        bias, call, qk);
+
+    return sd_arena_fmt(
+        a,
+        " f = (%s[%s], %s, %s) custom-call(x, y, v%s), "
+        "custom_call_target=\"sundog.attend\", %s}, "
+        "backend_config=\"AqBCd,AkBd,AkBe%s->AqBCe,ABCq,ABCq\"\n"
+        " u = %s[%s] get-tuple-element(f), index=0\n"
+        " m = %s get-tuple-element(f), index=1\n"
+        " r = %s get-tuple-element(f), index=2\n"
+        " o1 = f32[%s] convert(o)\n zero = f32[] constant(0)\n"
+        " k1 = f32[%d,%d,%d,%d] reduce(o1, zero), dimensions={4}, "
+        "to_apply=sum\n k = %s transpose(k1), dimensions={0,2,3,1}\n"
+        " dq = %s[%s] %s->AqBCd\"\n"
+        " g = (%s[%s], %s[%s]) %s->AkBCd,AkBCe\"\n"
+        " dk = %s[%s] get-tuple-element(g), index=0\n"
+        " dv = %s[%s] get-tuple-element(g), index=1\n",
+        p->to, o, rows, rows, bias, call, qk, p->to, o, rows, rows, o, p->batch,
+        p->rows, p->heads, p->shared, rows, p->to, q, back, p->to, dk, p->to,
+        dv, back, p->to, dk, p->to, dv);
+}
+
+/* Heads stand between rows and columns; `dx` is what the products' gradients
+ * are rounded to.  What a row's cotangents are less by is not of the result,
+ * whose rounding gradients would have as well. */
+static const char *write_gradient(sd_arena *a, const attention *p,
+                                  const char *dx, engine_program *of)
+{
+    static const char *const name[ENGINE_PARTS] = {"u", "dq", "dk", "dv"};
+    int64_t all = 0;
+    const char *dims[ENGINE_PARTS], *flat = "";
+
+    for (int i = 0; i < ENGINE_PARTS; i++) {
+        int n = i < 2 ? p->rows : p->keys, columns = i % 3 ? p->d : p->e;
+
+        dims[i] = sd_arena_fmt(a, "%d,%d,%d,%d,%d", p->batch, n, p->heads,
+                               p->shared, columns);
+        all += of->part[i] =
+            (int64_t)p->batch * n * p->heads * p->shared * columns;
+        flat = sd_arena_fmt(a,
+                            "%s f%d = f32[%s] convert(%s)\n"
+                            " p%d = f32[%" PRId64 "] reshape(f%d)\n",
+                            flat, i, dims[i], name[i], i, of->part[i], i);
+    }
+    of->npart = ENGINE_PARTS;
+    return sd_arena_fmt(
+        a,
+        "HloModule m\nsum { a = f32[] parameter(0) b = f32[] parameter(1)"
+        " ROOT r = f32[] add(a, b) }\n%s"
+        "ENTRY e {\n x = %s[%s] parameter(0)\n y = %s[%d,%d,%d,%d] "
+        "parameter(1)\n c = f32[%d,%d] parameter(2)\n v = %s[%d,%d,%d,%d] "
+        "parameter(3)\n o = %s[%s] parameter(4)\n%s%s"
+        " ROOT all = f32[%" PRId64 "] concatenate(p0, p1, p2, p3), "
+        "dimensions={0}\n}\n",
+        write_functions(a, p, dx), p->of, dims[1], p->of, p->batch, p->keys,
+        p->heads, p->d, p->rows, p->keys, p->of, p->batch, p->keys, p->heads,
+        p->e, p->of, dims[0],
+        write_calls(a, p, dims[1], dims[0], dims[2], dims[3]), flat, all);
+}
+
+engine_program engine_program_gradient(sd_arena *a, int i)
+{
+    static const struct {
+        attention of;
+        const char *dx;
+    } form_of[ENGINE_GRADIENTS] = {
+        {{"bf16", "f32", 1, 1, 1, 64, 64, 32, 32, 0, NULL, NULL, false},
+         "bf16"},
+        {{"bf16", "bf16", 2, 2, 1, 130, 75, 40, 40, -40, "-1e30", NULL, false},
+         "f32"},
+        {{"f16", "f16", 1, 2, 2, 70, 200, 64, 96, 9, "-1e30", NULL, false},
+         "f16"},
+        {{"f16", "f32", 1, 1, 1, 90, 140, 112, 88, 0, NULL, NULL, true}, "f16"},
+        {{"bf16", "f32", 1, 2, 1, 140, 90, 48, 64, 0, NULL, NULL, true}, "f32"},
+        {{"bf16", "f32", 1, 1, 3, 100, 300, 64, 64, 4, "-100", NULL, false},
+         "bf16"},
+        {{"f16", "f32", 2, 1, 1, 300, 66, 32, 64, 1, "-inf", NULL, false},
+         "f16"},
+        {{"bf16", "f32", 1, 1, 1, 100, 130, 88, 80, 4, "-1e30", NULL, false},
+         "bf16"}};
+    const attention *of = &form_of[i].of;
+    engine_program p = {.terms = SD_MAX(of->keys, of->rows),
+                        .kind = ENGINE_ATTENTION};
+
+    p.text = write_gradient(a, of, form_of[i].dx, &p);
+    for (int j = 0; j < ENGINE_PARTS; j++) {
+        bool exact = (j == 1 || j == 2) && strcmp(form_of[i].dx, "f32") == 0 &&
+                     strcmp(of->to, "f32") == 0;
+
+        p.off[j] = exact ? 0x1p-19 : strcmp(of->of, "f16") ? 0x1p-7 : 0x1p-10;
+    }
+    p.name = p.text;
+    return p;
+}

@@ -11,6 +11,7 @@ typedef enum {
     ENGINE_ATTENTION
 } engine_kind;
 
+enum { ENGINE_PARTS = 4 };
 typedef struct {
     const char *text, *name;
     engine_kind kind;
@@ -22,12 +23,20 @@ typedef struct {
     bool plain;    /* or runs without */
     bool large; /* in the largest tiles, which take a CPU's compiler long */
     bool copied; /* operands are copied that do not lie as the engine likes */
+    /* The result is so many arrays, one behind the other, each of so many
+     * elements: each is held against its own largest one. */
+    int npart;
+    int64_t part[ENGINE_PARTS];
+    double off[ENGINE_PARTS]; /* and may be so much of that off */
 } engine_program;
 
 engine_program engine_program_drawn(sd_arena *a, uint64_t seed);
 /* Attention that is one kernel where operands are read by blocks. */
 enum { ENGINE_ATTENTIONS = 8 };
 engine_program engine_program_attention(sd_arena *a, int i);
+/* The same with its gradient: three kernels. */
+enum { ENGINE_GRADIENTS = 8 };
+engine_program engine_program_gradient(sd_arena *a, int i);
 
 typedef struct {
     const char *of, *sum;

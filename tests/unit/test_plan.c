@@ -397,6 +397,7 @@ static void plans_read_as_before(void **state)
                {"kept_narrow", 0, 1},
                {"columns_apart", 0, 1},
                {"attend", 1, 3},
+               {"attend_gradient", 1, 3},
                {"product_vector", 0, 1},
                {"large/rows_crossed", 2, 3},
                {"large/product_pages", 0, 1}};

@@ -163,6 +163,19 @@ static void rows_of_24(plan *p)
     p->kernel[0]->attend->rows = 24;
 }
 
+static void broken_reading_gradients_are_refused(void **state)
+{
+    (void)state;
+    want_broken(of_keys, "cl:pvc", half_a_group,
+                "attention's blocks fit no group");
+    want_broken(of_keys, "cl:pvc", rows_of_24,
+                "attention's blocks fit no group");
+    want_broken(of_keys, "cl:pvc", rows_of_half_a_line,
+                "attention's blocks fit no group");
+    want_broken(of_keys, "cl:pvc", o_of_f32,
+                "attention's operands are not the engine's, or lie badly");
+}
+
 static void broken_gradients_are_refused(void **state)
 {
     (void)state;
@@ -184,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_reading_is_refused),
+        cmocka_unit_test(broken_reading_gradients_are_refused),
         cmocka_unit_test(broken_gradients_are_refused),
         cmocka_unit_test(broken_attention_is_refused),
     };

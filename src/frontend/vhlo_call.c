@@ -44,15 +44,10 @@ static hlo_dims *read_layouts(vhlo_import *im, mlir_op *op, const char *name,
     }
     d = sd_arena_array(im->a, hlo_dims, n);
     for (int i = 0; i < n && !im->r->st; i++) {
-        uint64_t seen = 0;
-
         d[i] = mlir_ints(im->r, mlir_attr_at(im->r, at->list[i]), SD_MAX_RANK);
         if (!sd_shape_is_array(s[i]) && d[i].n == 0)
             continue;
-        for (int k = 0; k < d[i].n; k++)
-            if (d[i].at[k] >= 0 && d[i].at[k] < d[i].n)
-                seen |= UINT64_C(1) << d[i].at[k];
-        if (d[i].n != s[i]->rank || seen + 1 != UINT64_C(1) << d[i].n)
+        if (d[i].n != s[i]->rank || !hlo_dims_fit(d[i], d[i].n))
             vhlo_fail(im, op, SD_INVALID,
                       "%s: entry %d orders %d dimensions, where each of %d "
                       "should be once",

@@ -148,20 +148,6 @@ void op_broadcast(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     vhlo_bind(im, op, in);
 }
 
-static bool dims_are(hlo_dims d, int n, int rank)
-{
-    uint64_t seen = 0;
-
-    if (d.n != n)
-        return false;
-    for (int i = 0; i < n; i++) {
-        if (d.at[i] < 0 || d.at[i] >= rank || (seen >> d.at[i]) & 1)
-            return false;
-        seen |= UINT64_C(1) << d.at[i];
-    }
-    return true;
-}
-
 /* The operand's dimensions in the order of the result's. */
 static hlo_inst *sort_dims(vhlo_import *im, hlo_inst *x, int64_t *to)
 {
@@ -199,8 +185,8 @@ hlo_inst *vhlo_broadcast_to(vhlo_import *im, mlir_op *op, hlo_inst *x,
     int n = 0;
     hlo_inst *in;
 
-    if (!sd_shape_is_array(s) || !sd_shape_is_array(to) ||
-        !dims_are(bd, s->rank, to->rank)) {
+    if (!sd_shape_is_array(s) || !sd_shape_is_array(to) || bd.n != s->rank ||
+        !hlo_dims_fit(bd, to->rank)) {
         vhlo_fail(im, op, SD_INVALID,
                   "broadcast_dimensions do not map rank %d to %d", s->rank,
                   to->rank);

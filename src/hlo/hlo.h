@@ -358,6 +358,7 @@ const hlo_prec *hlo_prec_of(const hlo_inst *in);
  * multiplied with tf32's digits (ADR 33).  Whoever sums in f64 wants all. */
 bool hlo_may_round(const hlo_inst *in);
 bool hlo_dims_rise(hlo_dims d); /* each is more than the one before it */
+bool hlo_dims_fit(hlo_dims d, int rank); /* each is in [0, rank), none twice */
 bool hlo_is_row_major(hlo_dims order); /* of dimensions, minor to major */
 /* Adds transposes at the entry's parameters and results, so that it reads and
  * writes bytes that lie as m->param_layout and m->output_layout say.  In a

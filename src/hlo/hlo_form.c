@@ -185,19 +185,14 @@ const int64_t *hlo_iota_groups(sd_arena *a, int64_t n, int64_t size,
                                hlo_dims dims, hlo_dims perm)
 {
     int64_t total = 1, stride[SD_MAX_RANK], *to;
-    uint64_t seen = 0;
 
-    if (dims.n < 1 || dims.n > SD_MAX_RANK || (perm.n && perm.n != dims.n))
+    if (dims.n < 1 || dims.n > SD_MAX_RANK || (perm.n && perm.n != dims.n) ||
+        !hlo_dims_fit(perm, dims.n))
         return NULL;
     for (int i = dims.n - 1; i >= 0; i--) {
         stride[i] = total;
         if (dims.at[i] < 1 || !sd_mul_i64(total, dims.at[i], &total))
             return NULL;
-    }
-    for (int i = 0; i < perm.n; i++) {
-        if (perm.at[i] < 0 || perm.at[i] >= dims.n || (seen >> perm.at[i] & 1))
-            return NULL;
-        seen |= UINT64_C(1) << perm.at[i];
     }
     if (total > 1 << 20 || n < 1 || size < 1 || n > total ||
         size != total / n || total % n)

@@ -192,6 +192,15 @@ bool hlo_dims_rise(hlo_dims d)
     return true;
 }
 
+bool hlo_dims_fit(hlo_dims d, int rank)
+{
+    for (int i = 0; i < d.n; i++)
+        if (d.at[i] < 0 || d.at[i] >= rank ||
+            hlo_dims_hold((hlo_dims){d.at, i}, d.at[i]))
+            return false;
+    return true;
+}
+
 sd_status hlo_want_dims(hlo_module *m, const hlo_inst *in, const char *what,
                         hlo_dims d, int rank)
 {

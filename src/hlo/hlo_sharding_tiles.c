@@ -87,22 +87,17 @@ static bool sane_tiles(const hlo_module *m, const pb_sharding *p, int rank)
 {
     int64_t n = 1, places = 1;
     int more = p->replicate_last ? 1 : p->last_tile_dims.n;
-    uint64_t seen = 0;
 
-    if (p->iota_dims.n >= HLO_MOST_ATOMS || p->iota_perm.n != p->iota_dims.n)
+    if (p->iota_dims.n >= HLO_MOST_ATOMS || p->iota_perm.n != p->iota_dims.n ||
+        !hlo_dims_fit(pb_dims(p->iota_perm), p->iota_dims.n))
         return false;
     for (int i = 0; i < p->tile_dims.n; i++)
         if (p->tile_dims.at[i] < 1 || !sd_mul_i64(n, p->tile_dims.at[i], &n))
             return false;
-    for (int i = 0; i < p->iota_dims.n; i++) {
-        int64_t k = p->iota_perm.at[i];
-
-        if (k < 0 || k >= p->iota_dims.n || seen >> k & 1 ||
-            p->iota_dims.at[i] < 1 ||
+    for (int i = 0; i < p->iota_dims.n; i++)
+        if (p->iota_dims.at[i] < 1 ||
             !sd_mul_i64(places, p->iota_dims.at[i], &places))
             return false;
-        seen |= UINT64_C(1) << k;
-    }
     return p->tile_dims.n == rank + more && n == hlo_participants(m) &&
            n <= HLO_MOST_PLACES && (!p->iota_dims.n || places == n);
 }

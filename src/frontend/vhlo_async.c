@@ -8,10 +8,8 @@
  *
  * As with the operations (op_async_start) a start does all of it, and the done
  * passes it on: when to wait is for the plan to say. */
+#include "hlo_text.h"
 #include "vhlo_import.h"
-
-#include <errno.h>
-#include <stdlib.h>
 
 typedef struct { /* which collective, and what its settings are called */
     const char *name;
@@ -40,7 +38,7 @@ typedef struct {
     vhlo_import *im;
     mlir_op *op;
     const kind *kind;
-    const char *text, *at, *end;
+    hlo_lexer x; /* JSON, as much of it as is sent, has HLO text's words */
     hlo_collective *c;
     int64_t join;
     unsigned has;
@@ -58,89 +56,39 @@ static const kind *kind_of(const char *target, const char *end)
     return NULL;
 }
 
-/* ---- JSON, as much of it as is sent ---- */
+/* ---- values ---- */
 
 static bool going(const config *j)
 {
-    return !j->im->r->st;
+    return !j->im->r->st && !j->x.bad;
+}
+
+static void misses(config *j, const char *what, const char *at)
+{
+    vhlo_fail(j->im, j->op, SD_INVALID,
+              "%s-start: async_collective_config should have %s at byte %td",
+              j->kind->name, what, at - j->x.base);
+    j->x.at = j->x.end;
 }
 
 static void want(config *j, const char *what)
 {
     if (going(j))
-        vhlo_fail(
-            j->im, j->op, SD_INVALID,
-            "%s-start: async_collective_config should have %s at byte %td",
-            j->kind->name, what, j->at - j->text);
+        misses(j, what, j->x.at);
 }
 
-static char peek(config *j)
+static bool take(config *j, const char *token)
 {
-    while (j->at < j->end && (*j->at == ' ' || *j->at == '\t' ||
-                              *j->at == '\n' || *j->at == '\r'))
-        j->at++;
-    return j->at < j->end ? *j->at : '\0';
-}
-
-static bool take(config *j, char c)
-{
-    bool is = peek(j) == c && j->at < j->end;
-
-    j->at += is;
-    return is;
-}
-
-static int64_t integer(config *j)
-{
-    char *end = NULL;
-    int64_t v = 0;
-
-    errno = 0;
-    if (peek(j) == '-' || (peek(j) >= '0' && *j->at <= '9'))
-        v = strtoll(j->at, &end, 10);
-    if (!end || end == j->at || errno)
-        want(j, "an integer");
-    else
-        j->at = end;
-    return v;
-}
-
-static bool word(config *j, const char *w)
-{
-    size_t n = strlen(w);
-    bool is = peek(j) == *w && (size_t)(j->end - j->at) >= n &&
-              memcmp(j->at, w, n) == 0;
-
-    j->at += is ? n : 0;
-    return is;
+    return hlo_accept(&j->x, token);
 }
 
 static bool boolean(config *j)
 {
-    bool v = word(j, "true");
+    bool v = hlo_accept_word(&j->x, "true");
 
-    if (!v && !word(j, "false"))
+    if (!v && !hlo_accept_word(&j->x, "false"))
         want(j, "true or false");
     return v;
-}
-
-/* The text between quotes; NULL after an error. */
-static const char *key(config *j)
-{
-    const char *from, *to;
-
-    if (!take(j, '"')) {
-        want(j, "a name in quotes");
-        return NULL;
-    }
-    from = j->at;
-    to = memchr(from, '"', (size_t)(j->end - from));
-    if (!to) {
-        want(j, "a name in quotes");
-        return NULL;
-    }
-    j->at = to + 1;
-    return sd_arena_str(j->im->r->a, from, (size_t)(to - from));
 }
 
 typedef struct {
@@ -152,9 +100,9 @@ typedef struct {
 /* Behind an entry of a list: is another to come? */
 static bool goes_on(config *j)
 {
-    if (!going(j) || take(j, ','))
+    if (!going(j) || take(j, ","))
         return going(j);
-    if (!take(j, ']'))
+    if (!take(j, "]"))
         want(j, "a comma or a bracket");
     return false;
 }
@@ -164,13 +112,13 @@ static void group(config *j, lists *x)
     sd_arena *a = j->im->r->a;
     int was = x->member.n;
 
-    if (!take(j, '[')) {
+    if (!take(j, "[")) {
         want(j, "a list of participants");
         return;
     }
-    if (!take(j, ']'))
+    if (!take(j, "]"))
         do
-            *sd_push(a, &x->member) = integer(j);
+            *sd_push(a, &x->member) = hlo_take_int(&j->x);
         while (goes_on(j));
     *sd_push(a, &x->count) = x->member.n - was;
     x->most = SD_MAX(x->most, x->member.n - was);
@@ -185,9 +133,9 @@ static void groups(config *j)
     int64_t *to;
     int n = 0;
 
-    if (!take(j, '['))
+    if (!take(j, "["))
         want(j, "a list of lists of participants");
-    else if (!take(j, ']'))
+    else if (!take(j, "]"))
         do
             group(j, &x);
         while (goes_on(j));
@@ -214,21 +162,21 @@ static void setting(config *j, const char *name)
     if (strcmp(name, k->groups) == 0) {
         groups(j);
     } else if (strcmp(name, "channel_id") == 0) {
-        j->c->channel = integer(j);
+        j->c->channel = hlo_take_int(&j->x);
     } else if (strcmp(name, "use_global_device_ids") == 0) {
         j->c->use_global_ids = boolean(j);
     } else if (k->dim && strcmp(name, k->dim) == 0) {
-        j->c->dim = integer(j);
+        j->c->dim = hlo_take_int(&j->x);
         j->has |= HAS_DIM;
     } else if (k->op == HLO_ALL_TO_ALL &&
                strcmp(name, "concat_dimension") == 0) {
-        j->join = integer(j);
+        j->join = hlo_take_int(&j->x);
         j->has |= HAS_JOIN;
     } else if (k->op == HLO_ALL_TO_ALL && strcmp(name, "split_count") == 0) {
-        j->c->split_count = integer(j);
+        j->c->split_count = hlo_take_int(&j->x);
         j->has |= HAS_COUNT;
     } else if (k->op == HLO_REDUCE_SCATTER && strcmp(name, "tiled") == 0) {
-        if (!word(j, "true"))
+        if (!hlo_accept_word(&j->x, "true"))
             want(j, "true");
     } else {
         vhlo_fail(j->im, j->op, SD_UNIMPLEMENTED,
@@ -248,23 +196,28 @@ static void lacks(config *j, unsigned bit, const char *name)
 
 static void read_config(config *j)
 {
-    if (!take(j, '{'))
+    size_t len;
+
+    if (!take(j, "{"))
         want(j, "a brace");
     while (going(j)) {
-        const char *name = key(j);
+        const char *name = hlo_take_string(&j->x, &len);
 
-        if (going(j) && !take(j, ':'))
+        if (going(j) && !take(j, ":"))
             want(j, "a colon");
         if (going(j))
             setting(j, name);
-        if (take(j, ','))
+        if (take(j, ","))
             continue;
-        if (!take(j, '}'))
+        if (!take(j, "}"))
             want(j, "a comma or a brace");
         break;
     }
-    if (peek(j))
+    hlo_skip_space(&j->x);
+    if (j->x.at < j->x.end)
         want(j, "its end");
+    if (j->x.bad && !j->im->r->st)
+        misses(j, j->x.bad, j->x.bad_at);
     lacks(j, HAS_GROUPS, j->kind->groups);
     if (j->kind->dim)
         lacks(j, HAS_DIM, j->kind->dim);
@@ -290,6 +243,7 @@ static void start(vhlo_import *im, mlir_op *op, hlo_inst **arg, const kind *k,
     hlo_collective *c = sd_arena_new(im->a, hlo_collective);
     config j = {.im = im, .op = op, .kind = k, .c = c, .join = -1};
     hlo_comp *body = NULL;
+    const char *text;
     int n = 0;
 
     if (at->kind != MLIR_A_STRING) {
@@ -299,8 +253,8 @@ static void start(vhlo_import *im, mlir_op *op, hlo_inst **arg, const kind *k,
                   k->name);
         return;
     }
-    j.text = j.at = mlir_cstr(im->r, at->str);
-    j.end = j.text + strlen(j.text);
+    text = mlir_cstr(im->r, at->str);
+    j.x = hlo_lexer_of(im->a, text, strlen(text));
     c->dim = -1;
     read_config(&j);
     if (im->r->st)

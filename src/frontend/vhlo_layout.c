@@ -1,30 +1,18 @@
 /* Layouts that the framework asks of main's arguments and results
  * (mhlo.layout_mode), or leaves to us.  They stay with the module, for
  * hlo_layouts_apply and for those who ask later. */
+#include "hlo_text.h"
 #include "vhlo_import.h"
-
-#include <stdlib.h>
 
 /* "{0,1}", minor to major, into order; tiles and the like are refused. */
 static bool read_order(vhlo_import *im, mlir_op *op, const char *mode, int rank,
-                       int64_t *order)
+                       hlo_dims *order)
 {
-    const char *at = mode;
-    bool seen[SD_MAX_RANK] = {false}, ok = *at++ == '{';
+    hlo_lexer x = hlo_lexer_of(im->a, mode, strlen(mode));
 
-    for (int i = 0; i < rank && ok; i++) {
-        char *end;
-        long d = strtol(at, &end, 10);
-
-        ok = end != at && d >= 0 && d < rank && !seen[d] &&
-             *end == (i + 1 < rank ? ',' : '}');
-        if (!ok)
-            break;
-        seen[d] = true;
-        order[i] = d;
-        at = end + (i + 1 < rank);
-    }
-    if (!ok || strcmp(at, "}"))
+    *order = hlo_take_dims(&x);
+    if (x.bad || x.at < x.end || order->n != rank ||
+        !hlo_dims_fit(*order, rank))
         vhlo_fail(im, op, SD_UNIMPLEMENTED,
                   "layout %s of an array of %d dimensions: orders of all "
                   "dimensions are done, tiles are not",
@@ -54,17 +42,14 @@ static hlo_dims order_of_transposed(vhlo_import *im, const hlo_inst *x)
 static hlo_dims order_of(vhlo_import *im, mlir_op *op, const char *mode,
                          const hlo_inst *x, bool is_result)
 {
-    int64_t order[SD_MAX_RANK];
-    int n = x->shape->rank;
+    hlo_dims order;
 
     if (mode && is_result && !strcmp(mode, "auto"))
         return order_of_transposed(im, x);
     if (!mode || !strcmp(mode, "default") || !strcmp(mode, "auto") ||
-        !read_order(im, op, mode, n, order))
+        !read_order(im, op, mode, x->shape->rank, &order))
         return (hlo_dims){0};
-    return hlo_is_row_major((hlo_dims){order, n})
-               ? (hlo_dims){0}
-               : hlo_dims_copy(im->a, order, n);
+    return hlo_is_row_major(order) ? (hlo_dims){0} : order;
 }
 
 void vhlo_param_layout(vhlo_import *im, vhlo_func *f, int i, const char *mode)

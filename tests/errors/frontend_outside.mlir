@@ -173,13 +173,13 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 // -----
-// error: all-gather-start: async_collective_config should have a name in quotes at byte 1
+// error: all-gather-start: async_collective_config should have a string at byte 1
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{replica_groups: []}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 // -----
-// error: all-gather-start: async_collective_config should have a name in quotes at byte 2
+// error: all-gather-start: async_collective_config should have a string with an end at byte 1
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22replica_groups"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>

@@ -294,6 +294,31 @@ static void cut(batches *all, const plan *p, const int *kernel, int n,
     }
 }
 
+/* What makes machine code of a GPU's text takes 50 to 300 ms for a product in
+ * blocks or an attention, 10 to 40 for most others, and works on as many texts
+ * as there are threads. */
+static bool is_long(const target_ops *ops, const plan_kernel *k)
+{
+    return !ops->on_host && (k->blocks || k->attend);
+}
+
+/* The long ones first and each alone: threads end together. */
+static void cut_careful(batches *all, const plan *p, const target_ops *ops,
+                        int *kernel, int n)
+{
+    int *rest = sd_arena_array(p->arena, int, n + 1), nlong = 0, nrest = 0;
+    int each = batch_size(n, false);
+
+    for (int i = 0; i < n; i++)
+        if (is_long(ops, p->kernel[kernel[i]]))
+            kernel[nlong++] = kernel[i];
+        else
+            rest[nrest++] = kernel[i];
+    memcpy(kernel + nlong, rest, (size_t)nrest * sizeof *rest);
+    cut(all, p, kernel, nlong, false, 1);
+    cut(all, p, kernel + nlong, nrest, false, each);
+}
+
 /* One module, and one of the kernels that have more registers. */
 static void cut_by_registers(batches *all, const plan *p, bool quick)
 {
@@ -336,9 +361,7 @@ static batches make_batches(const plan *p, const target_ops *ops, bool quick,
         cut_by_registers(&all, p, !ncareful);
         return all;
     }
-    /* the long ones first: threads end together */
-    cut(&all, p, all.kernel + nquick, ncareful, false,
-        batch_size(ncareful, false));
+    cut_careful(&all, p, ops, all.kernel + nquick, ncareful);
     cut(&all, p, all.kernel, nquick, true, batch_size(nquick, true));
     return all;
 }

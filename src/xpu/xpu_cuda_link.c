@@ -120,12 +120,25 @@ typedef struct {
     const xpu_cuda *v;
     char *const *text;
     const thunk_binary *binary;
+    const thunk_binary **order;
     char **out;
 } linking;
 
-static void link_module(void *ctx, int64_t i, int worker)
+/* The longest text first: threads end together. */
+static int by_length(const void *x, const void *y)
+{
+    const thunk_binary *a = *(const thunk_binary *const *)x;
+    const thunk_binary *b = *(const thunk_binary *const *)y;
+
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return (a > b) - (a < b);
+}
+
+static void link_module(void *ctx, int64_t at, int worker)
 {
     const linking *k = ctx;
+    int64_t i = k->order ? k->order[at] - k->binary : at;
     char option[32];
 
     (void)worker;
@@ -136,17 +149,33 @@ static void link_module(void *ctx, int64_t i, int worker)
         link_one(&k->v->driver->linker, option, k->text[i], k->binary[i].bytes);
 }
 
+/* NULL without memory: then they come as they lie. */
+static const thunk_binary **longest_first(const thunk_program *p)
+{
+    size_t n = (size_t)p->nbinary;
+    const thunk_binary **order = calloc(n ? n : 1, sizeof *order);
+
+    if (!order)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        order[i] = &p->binary[i];
+    qsort(order, n, sizeof *order, by_length);
+    return order;
+}
+
 void xpu_cuda_link(xpu_cuda *v, const thunk_program *p, char *const *text,
                    char **out)
 {
-    linking k = {v, text, p->binary, out};
+    linking k = {v, text, p->binary, NULL, out};
     sd_pool *pool;
 
     if (!is_there(v->driver))
         return;
+    k.order = longest_first(p);
     if ((pool = xpu_client_pool(v->dev->client)))
         sd_pool_run(pool, p->nbinary, link_module, &k);
     else
         for (int i = 0; i < p->nbinary; i++)
             link_module(&k, i, 0);
+    free(k.order);
 }

@@ -34,7 +34,6 @@ static inline bool pass_may_round(const device_desc *dev, const hlo_inst *in)
     return dev->features & DEVICE_HAS_TF32 && hlo_may_round(in);
 }
 /* Floats that are computed in f32. */
-/* Floats that are computed in f32. */
 static inline bool pass_is_narrow(sd_dtype t)
 {
     return sd_is_float(t) && t != SD_F32 && t != SD_F64;

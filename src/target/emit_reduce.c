@@ -419,16 +419,6 @@ void emit_reduce_hand_on(emit *e, emit_reduction *r, bool put)
 
 /* ---- joining ---- */
 
-static int64_t elements(const emit *e, const plan_node *n)
-{
-    int64_t v = 1;
-
-    for (int a = 0; a < e->k->naxis; a++)
-        if (n->over >> a & 1)
-            v *= e->k->axis[a].extent;
-    return v;
-}
-
 static void load_lane(emit *e, emit_reduction *r, int c, int lane,
                       emit_value *v)
 {
@@ -448,46 +438,63 @@ static int lane_stride(const emit *e, const emit_reduction *r)
     return 0;
 }
 
-static void join(emit *e, emit_reduction *r, int c, emit_value *out)
+/* How many parts of a result the accumulators of a copy are: lanes, or vectors
+ * of them. */
+static int parts_of(const emit *e, const emit_reduction *r)
 {
-    int64_t have = elements(e, r->n);
-    int stride = r->how == PLAN_LANES_ITEMS ? 0 : lane_stride(e, r);
-    int parts =
-        (r->how == PLAN_LANES_VECTOR && !e->gpu) || r->how == PLAN_LANES_ROTATE
-            ? r->lanes / r->width
-            : r->lanes;
-    emit_value **v;
+    switch (r->how) {
+    case PLAN_LANES_ONE:
+    case PLAN_LANES_ITEMS:
+        return 1;
+    case PLAN_LANES_ROTATE:
+        return vectors(r);
+    case PLAN_LANES_VECTOR:
+        return e->gpu ? e->k->vector : r->lanes / r->width;
+    case PLAN_LANES_CHUNK:
+        return e->gpu ? r->lanes : 1;
+    default:
+        return r->lanes;
+    }
+}
 
-    if (r->how == PLAN_LANES_ITEMS) {
-        for (int o = 0; o < r->n->nout; o++)
-            out[o] = load_acc(e, r, o, c);
-        emit_join_rows(e, r->n, out, emit_digit(e, c, e->lane), have);
+/* have: of how many elements; lanes that no element came to are not read. */
+static void load_part(emit *e, emit_reduction *r, int c, int part, int64_t have,
+                      emit_value *v)
+{
+    if (r->how == PLAN_LANES_MAJOR) {
+        if (part < have)
+            load_lane(e, r, c, part, v);
         return;
     }
-    if (r->how == PLAN_LANES_ONE || (r->how == PLAN_LANES_CHUNK && !e->gpu))
-        parts = 1;
-    if (r->how == PLAN_LANES_VECTOR && e->gpu)
-        parts = e->k->vector;
-    v = sd_arena_array(e->a, emit_value *, parts);
+    if (r->how == PLAN_LANES_ROTATE)
+        r->turn = emit_i64(e, part);
+    else
+        c += part * lane_stride(e, r);
+    for (int o = 0; o < r->n->nout; o++)
+        v[o] = load_acc(e, r, o, c);
+}
+
+static void join(emit *e, emit_reduction *r, int c, emit_value *out)
+{
+    const plan_node *n = r->n;
+    int64_t have = plan_extent(e->k, n->over);
+    int parts = parts_of(e, r);
+    emit_value **v = sd_arena_array(e->a, emit_value *, parts);
+
     for (int i = 0; i < parts; i++) {
-        v[i] = emit_values(e, r->n->nout);
-        if (r->how == PLAN_LANES_MAJOR) {
-            if (i < have)
-                load_lane(e, r, c, i, v[i]);
-            continue;
-        }
-        r->turn = r->how == PLAN_LANES_ROTATE ? emit_i64(e, i) : NULL;
-        for (int o = 0; o < r->n->nout; o++)
-            v[i][o] = load_acc(e, r, o, r->turn ? c : c + i * stride);
+        v[i] = emit_values(e, n->nout);
+        load_part(e, r, c, i, have, v[i]);
     }
-    if (r->how == PLAN_LANES_VECTOR && e->gpu)
-        emit_join_items(e, r->n, r->lanes, v, SD_MIN(have, (int64_t)r->lanes));
+    if (r->how == PLAN_LANES_ITEMS)
+        emit_join_rows(e, n, v[0], emit_digit(e, c, e->lane), have);
+    else if (r->how == PLAN_LANES_VECTOR && e->gpu)
+        emit_join_items(e, n, r->lanes, v, SD_MIN(have, (int64_t)r->lanes));
     else if (r->how == PLAN_LANES_VECTOR || r->how == PLAN_LANES_ROTATE ||
              (r->how == PLAN_LANES_CHUNK && !e->gpu))
-        emit_join_vectors(e, r->n, r->lanes, r->width, v, have);
+        emit_join_vectors(e, n, r->lanes, r->width, v, have);
     else if (r->how != PLAN_LANES_ONE)
-        emit_join_lanes(e, r->n, v, r->lanes, have);
-    memcpy(out, v[0], (size_t)r->n->nout * sizeof *out);
+        emit_join_lanes(e, n, v, r->lanes, have);
+    memcpy(out, v[0], (size_t)n->nout * sizeof *out);
 }
 
 /* Is the initial value of a product of complex numbers 1?  That leaves numbers
@@ -530,7 +537,7 @@ static void join_copy(emit *e, emit_reduction *r, int c, emit_value *out)
 {
     const plan_node *n = r->n;
     emit_value *x = emit_values(e, n->nout);
-    bool any = elements(e, n) > 0;
+    bool any = plan_extent(e->k, n->over) > 0;
 
     if (n->kind == PN_CONTRACT) {
         out[0] = n->order.chunk ? chains(e, r, c) : load_acc(e, r, 0, c);

@@ -19,6 +19,8 @@ void plan_tile_host(plan_kernel *k, const device_desc *dev);
 void plan_tile_gpu(plan_kernel *k, const device_desc *dev);
 /* The axis that is best LANE. */
 int plan_lane_axis(const plan_kernel *k, const device_desc *dev);
+/* How good that would be, by what is read and written side by side. */
+double plan_lane_score(const plan_kernel *k, int axis, int width);
 /* Items that a GPU's group has at least. */
 int plan_least_group(const device_desc *dev);
 /* The outer axis along which a large operand lies that is read (or written)

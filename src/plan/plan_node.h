@@ -94,7 +94,8 @@ typedef struct { /* a scalar function: reducer, comparator, combiner */
  * body(lane i, lane i+h) for i < h where lane i+h has an element; then
  * body(init, result).  Lanes is 1, 8 or 64, never more than the next power of
  * two of the extent.  Over several axes: lanes is 1, rising lexicographic
- * order, last axis fastest. */
+ * order, last axis fastest.  Of a maximum or another result that shows no order
+ * the mapping may choose 64 lanes itself (join_short_rows). */
 typedef struct {
     int lanes;
     int64_t chunk; /* CONTRACT: positions of axis `cut` in a chain; 0: all are */

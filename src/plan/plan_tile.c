@@ -39,7 +39,7 @@ static double access_score(const plan_expr *off, int axis)
 /* How good a LANE `axis` is: each load and store counts as often as it is made,
  * and an axis of 4 positions is a quarter as good for vectors of 16.  One
  * position fills nothing. */
-static double axis_score(const plan_kernel *k, int axis, int width)
+double plan_lane_score(const plan_kernel *k, int axis, int width)
 {
     double score = 0;
     int64_t extent = k->axis[axis].extent;
@@ -106,7 +106,7 @@ int plan_lane_axis(const plan_kernel *k, const device_desc *dev)
     if (best >= 0)
         return best;
     for (int i = k->nouter - 1; i >= 0; i--) {
-        double s = axis_score(k, i, width);
+        double s = plan_lane_score(k, i, width);
 
         if (k->runs && i == k->runs->batch) /* its loop is outside of runs */
             continue;

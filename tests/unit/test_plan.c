@@ -396,6 +396,7 @@ static void plans_read_as_before(void **state)
                {"sines", 0, 1},
                {"kept_narrow", 0, 1},
                {"columns_apart", 0, 1},
+               {"rows_any_order", 0, 1},
                {"attend", 1, 3},
                {"attend_gradient", 1, 3},
                {"product_vector", 0, 1},

@@ -8,10 +8,11 @@
 
 /* ---- tiles ---- */
 
+/* Of a group of a GPU first is its one tile. */
 static emit_range tile_range(emit *e, const plan_axis *x, LLVMValueRef first,
                              LLVMValueRef last)
 {
-    emit_range r;
+    emit_range r = {.most = e->gpu ? x->tile : 0};
 
     r.lo = LLVMBuildMul(e->b, first, emit_si(e, x->tile), "");
     r.hi = LLVMBuildMul(e->b, last, emit_si(e, x->tile), "");
@@ -54,7 +55,7 @@ static void fill_places(const emit_nest *t, int which)
 {
     emit *e = t->e;
     const plan_node *n = e->gpu ? NULL : plan_scatter_of(e->k);
-    emit_range r = {emit_si(e, 0), emit_si(e, 1)};
+    emit_range r = {emit_si(e, 0), emit_si(e, 1), 0};
     int64_t count, own;
 
     if (!n || n->narg == 1)
@@ -77,7 +78,7 @@ static void tiles(emit_nest *t, LLVMValueRef first, LLVMValueRef last)
     for (int a = 0; a < e->k->naxis; a++) {
         const plan_axis *x = &e->k->axis[a];
 
-        t->range[a] = (emit_range){emit_si(e, 0), emit_si(e, x->extent)};
+        t->range[a] = (emit_range){emit_si(e, 0), emit_si(e, x->extent), 0};
         if (x->outer && x->grid && x->tile < x->extent) {
             cut++;
             which = a;

@@ -11,9 +11,17 @@ void emit_axis_open(emit *e, int a, emit_loop *l, LLVMValueRef from,
     e->axis[a].at = l->at;
 }
 
+/* What a tile has of an axis may be one step, which is no loop: compilers for
+ * GPUs would unroll it. */
 static void open_axis(emit *e, int a, emit_loop *l, emit_range r, int64_t step)
 {
-    emit_axis_open(e, a, l, r.lo, r.hi, step);
+    if (!r.most || r.most > step) {
+        emit_axis_open(e, a, l, r.lo, r.hi, step);
+        return;
+    }
+    emit_once_open(e, l);
+    e->axis[a].level = e->depth;
+    l->at = e->axis[a].at = r.lo;
 }
 
 void emit_axis_close(emit *e, int a, emit_loop *l)
@@ -79,7 +87,7 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
 {
     const plan_axis *x = &e->k->axis[e->lane];
     int64_t step = (int64_t)copies * e->w;
-    emit_range whole = {from, to}, rest = whole;
+    emit_range whole = {from, to, 0}, rest = whole;
     LLVMValueRef n;
 
     if (x->extent >= step) {
@@ -105,7 +113,7 @@ static void whole_steps(emit *e, LLVMValueRef *lo, LLVMValueRef hi, int copies,
 
     n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, step, ""), "");
     to = LLVMBuildAdd(e->b, *lo, n, "");
-    lane_steps(e, (emit_range){*lo, to}, copies, false, body, ctx);
+    lane_steps(e, (emit_range){*lo, to, 0}, copies, false, body, ctx);
     *lo = to;
 }
 
@@ -122,7 +130,7 @@ static void lane_repeats_end(emit *e, emit_range r, int64_t extent,
     last = LLVMBuildSelect(e->b, emit_below(e, lo, r.hi),
                            LLVMBuildSub(e->b, r.hi, emit_si(e, e->w), ""), r.hi,
                            "");
-    lane_steps(e, (emit_range){last, r.hi}, 1, false, body, ctx);
+    lane_steps(e, (emit_range){last, r.hi, 0}, 1, false, body, ctx);
 }
 
 static void not_valid_before(emit *e, LLVMValueRef at, LLVMValueRef first)

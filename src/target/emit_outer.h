@@ -6,6 +6,7 @@
 
 typedef struct {
     LLVMValueRef lo, hi;
+    int64_t most; /* positions, of which there is one at least; 0: not known */
 } emit_range;
 
 typedef struct {

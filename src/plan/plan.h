@@ -297,6 +297,15 @@ struct plan_kernel {
                               those that do not say.  For tiling */
     sd_arena *arena;       /* that all of it is in */
 };
+/* The axis of a set that comes next after a; -1: none does. */
+static inline int plan_axis_after(uint64_t axes, int a)
+{
+    axes = a < 63 ? axes >> (a + 1) << (a + 1) : 0;
+    return axes ? __builtin_ctzll(axes) : -1;
+}
+#define plan_for_each_axis(a, axes) \
+    for (int a = plan_axis_after(axes, -1); a >= 0; \
+         a = plan_axis_after(axes, a))
 /* None may be added meanwhile: the array moves. */
 #define plan_for_each_node(n, k) \
     for (plan_node **n##_at = (k)->node, *n; \

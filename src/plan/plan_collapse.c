@@ -64,9 +64,8 @@ static uint64_t map_axes(const collapser *c, uint64_t set)
 {
     uint64_t out = 0;
 
-    for (int i = 0; i < c->k->naxis; i++)
-        if (set >> i & 1)
-            out |= 1ull << c->group[i];
+    plan_for_each_axis(i, set)
+        out |= 1ull << c->group[i];
     return out;
 }
 

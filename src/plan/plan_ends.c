@@ -54,10 +54,9 @@ static bool is_even(const plan_kernel *k, const plan_expr *e, int axis)
 
     if (!plan_expr_stride(e, axis, &step) || step != 1)
         return false;
-    for (int a = 0; a < k->naxis; a++)
-        if (a != axis && e->varies >> a & 1 &&
-            (!k->axis[a].outer || k->axis[a].place == PLAN_LANE ||
-             k->axis[a].copies > 1))
+    plan_for_each_axis(a, e->varies)
+        if (a != axis && (!k->axis[a].outer || k->axis[a].place == PLAN_LANE ||
+                          k->axis[a].copies > 1))
             return false;
     return true;
 }

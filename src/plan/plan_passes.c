@@ -304,9 +304,8 @@ static bool goes_one_by_one(const passes *c, const plan_pass *p)
         if (n->kind == PN_REDUCE && k->pass + n->pass == p)
             sums += n->nout;
     }
-    for (int a = 0; a < k->naxis; a++)
-        if ((k->stage[p->stage].axes | c->nest) >> a & 1)
-            copies *= k->axis[a].copies;
+    plan_for_each_axis(a, k->stage[p->stage].axes | c->nest)
+        copies *= k->axis[a].copies;
     return (sums + 1) * copies > (c->dev->lanes == 16 ? WIDE : NARROW);
 }
 

@@ -9,12 +9,12 @@
 enum { BITS = 31 }; /* of a word without its sign */
 
 /* Does e grow by a number with each position of these axes? */
-static bool is_affine(const plan_kernel *k, const plan_expr *e, uint64_t axes)
+static bool is_affine(const plan_expr *e, uint64_t axes)
 {
     int64_t s;
 
-    for (int a = 0; a < k->naxis; a++)
-        if (axes >> a & 1 && !plan_expr_stride(e, a, &s))
+    plan_for_each_axis(a, axes)
+        if (!plan_expr_stride(e, a, &s))
             return false;
     return true;
 }
@@ -47,7 +47,7 @@ static bool has_few_places(const plan_kernel *k, const plan_node *n)
     for (int i = 0; i < n->nguard && all <= BITS; i++) {
         const plan_expr *e = n->guard[i].e;
 
-        if (!is_affine(k, e, over) || e->varies >> plan_last_axis(over) & 1)
+        if (!is_affine(e, over) || e->varies >> plan_last_axis(over) & 1)
             return false;
         all += plan_guard_places(k, &n->guard[i]);
     }
@@ -106,7 +106,7 @@ bool plan_is_plain(const plan_kernel *k, const plan_node *n, int along,
     return has_full_steps(k) && n->kind == PN_LOAD &&
            n->off->varies >> along & 1 && n->wide <= wide &&
            (!(over >> along & 1) || along == last) && steps_alike(k, n) &&
-           is_affine(k, n->off, over | 1ull << along) && plan_fills_zeros(n) &&
+           is_affine(n->off, over | 1ull << along) && plan_fills_zeros(n) &&
            has_few_places(k, n);
 }
 

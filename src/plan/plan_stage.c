@@ -124,9 +124,8 @@ double plan_points(const plan_kernel *k, uint64_t axes)
 {
     double n = 1;
 
-    for (int i = 0; i < k->naxis; i++)
-        if (axes >> i & 1)
-            n *= (double)k->axis[i].extent;
+    plan_for_each_axis(i, axes)
+        n *= (double)k->axis[i].extent;
     return n;
 }
 

@@ -34,6 +34,8 @@ static sd_status check_node(const plan_kernel *k, const plan_node *n)
     for (int i = 0; i < n->narg; i++)
         if (n->arg[i]->id >= n->id || k->node[n->arg[i]->id] != n->arg[i])
             return plan_bad(k, n, "an operand that is not before it");
+    if (plan_axis_after(n->varies | n->over, k->naxis - 1) >= 0)
+        return plan_bad(k, n, "an axis that there is not");
     for (int i = 0; i < n->nguard; i++)
         if ((st = check_expr(k, n, n->guard[i].e)))
             return st;
@@ -116,9 +118,8 @@ static sd_status check_pass(const plan_kernel *k, const plan_pass *p)
         uint64_t on = k->node[i]->varies | k->node[i]->over;
         int64_t n = 1;
 
-        for (int a = 0; p->needs[i] && a < k->naxis; a++)
-            if (on >> a & 1)
-                n *= copies_in(k, p, a);
+        plan_for_each_axis(a, p->needs[i] ? on : 0)
+            n *= copies_in(k, p, a);
         more += n - 1;
     }
     if (more > PLAN_MOST_COPIES)

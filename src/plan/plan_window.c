@@ -64,13 +64,12 @@ int64_t plan_window_halo(const plan_kernel *k, const plan_blocks *b, int a)
 {
     int64_t n = 0;
 
-    for (int w = 0; w < k->naxis; w++)
-        if (plan_window_axes(b) >> w & 1) {
-            plan_pace p = plan_window_pace(k, b, w);
+    plan_for_each_axis(w, plan_window_axes(b)) {
+        plan_pace p = plan_window_pace(k, b, w);
 
-            if (p.axis == a)
-                n += (k->axis[w].extent - 1) / p.of * p.by;
-        }
+        if (p.axis == a)
+            n += (k->axis[w].extent - 1) / p.of * p.by;
+    }
     return n;
 }
 
@@ -86,12 +85,11 @@ int64_t plan_window_plane(const plan_kernel *k, const plan_blocks *b)
 {
     int64_t n = b->mt;
 
-    for (int w = 0; w < k->naxis; w++)
-        if (plan_window_axes(b) >> w & 1) {
-            plan_pace p = plan_window_pace(k, b, w);
+    plan_for_each_axis(w, plan_window_axes(b)) {
+        plan_pace p = plan_window_pace(k, b, w);
 
-            n += (k->axis[w].extent - 1) / p.of * pitch_of(k, b, &p);
-        }
+        n += (k->axis[w].extent - 1) / p.of * pitch_of(k, b, &p);
+    }
     return n;
 }
 
@@ -222,8 +220,8 @@ bool plan_find_slide(const plan_kernel *k, const plan_blocks *b)
         k->axis[kx].extent < LEAST_SLIDE || k->axis[kx].extent > MOST_STEPS ||
         plan_slide_halo(k, b) > SD_MIN(MOST_HALO, k->axis[p.axis].extent))
         return false;
-    for (int a = 0; a < k->naxis; a++)
-        if (plan_block_rows(b) >> a & 1 && !plan_expr_stride(b->x->off, a, &s))
+    plan_for_each_axis(a, plan_block_rows(b))
+        if (!plan_expr_stride(b->x->off, a, &s))
             return false;
     return true;
 }

@@ -250,11 +250,10 @@ static void run_along(block *t, const int *axis, int n, emit_lane_body body)
     e->lane = lane;
 }
 
-static int add_axes(const block *t, int *axis, int n, uint64_t set)
+static int add_axes(int *axis, int n, uint64_t set)
 {
-    for (int a = 0; a < t->e->k->naxis; a++)
-        if (set >> a & 1)
-            axis[n++] = a;
+    plan_for_each_axis(a, set)
+        axis[n++] = a;
     return n;
 }
 
@@ -264,11 +263,11 @@ static void copy_x(block *t)
 {
     bool along_m = plan_block_rows(t->b) >> t->b->x_along & 1;
     int axis[EMIT_AXES];
-    int n = add_axes(t, axis, 0,
+    int n = add_axes(axis, 0,
                      along_m ? plan_block_chain(t->b) : plan_block_rows(t->b)),
         w = t->e->w;
 
-    n = add_axes(t, axis, n,
+    n = add_axes(axis, n,
                  along_m ? plan_block_rows(t->b) : plan_block_chain(t->b));
     t->e->w = SD_MAX(w, t->b->x_wide);
     run_along(t, axis, n, put_x);
@@ -296,7 +295,7 @@ static void turn_along(block *t, const int *axis, int n)
     for (int c = 1; c < e->w; c++)
         x->mask[c] =
             emit_below(e, emit_position(e, *axis, c * x->stride, false), to);
-    run_along(t, chain, add_axes(t, chain, 0, plan_block_chain(t->b)),
+    run_along(t, chain, add_axes(chain, 0, plan_block_chain(t->b)),
               put_y_turned);
     emit_axis_close(e, *axis, &l);
 }
@@ -340,7 +339,7 @@ static void weave_along(block *t, const int *axis, int n)
         x->step = 1;
         for (int c = 1; c < depth; c++)
             x->mask[c] = NULL;
-        run_along(t, column, add_axes(t, column, 0, plan_block_columns(t->b)),
+        run_along(t, column, add_axes(column, 0, plan_block_columns(t->b)),
                   put_y_woven);
     }
     emit_axis_close(e, *axis, &l);
@@ -351,16 +350,15 @@ static void copy_y(block *t)
     int axis[EMIT_AXES], n = 0;
 
     if (t->b->weaves) {
-        weave_along(t, axis, add_axes(t, axis, 0, plan_block_chain(t->b)));
+        weave_along(t, axis, add_axes(axis, 0, plan_block_chain(t->b)));
     } else if (t->b->y_along == t->lane) {
-        n = add_axes(t, axis, 0, plan_block_chain(t->b));
-        run_along(t, axis, add_axes(t, axis, n, plan_block_columns(t->b)),
-                  put_y);
+        n = add_axes(axis, 0, plan_block_chain(t->b));
+        run_along(t, axis, add_axes(axis, n, plan_block_columns(t->b)), put_y);
     } else if (by_words(t)) {
-        n = add_axes(t, axis, 0, plan_block_columns(t->b));
-        run_along(t, axis, add_axes(t, axis, n, plan_block_chain(t->b)), put_y);
+        n = add_axes(axis, 0, plan_block_columns(t->b));
+        run_along(t, axis, add_axes(axis, n, plan_block_chain(t->b)), put_y);
     } else {
-        turn_along(t, axis, add_axes(t, axis, 0, plan_block_columns(t->b)));
+        turn_along(t, axis, add_axes(axis, 0, plan_block_columns(t->b)));
     }
 }
 

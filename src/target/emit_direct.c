@@ -75,9 +75,8 @@ static LLVMValueRef open_side(direct *d, const reading *w, int i)
                                emit_si(e, behind(w, i)));
 
     if (w->r->flat) {
-        for (int a = 0; a < e->k->naxis; a++)
-            if (axes >> a & 1)
-                emit_open_axis(e, a, emit_si(e, 0), 1);
+        plan_for_each_axis(a, axes)
+            emit_open_axis(e, a, emit_si(e, 0), 1);
         return emit_mad(e, o->from, plan_extent(e->k, o->in), at);
     }
     emit_open_side(e, o, at);

@@ -27,12 +27,11 @@ void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies)
 
 void emit_close_axes(emit *e, uint64_t axes)
 {
-    for (int a = 0; a < e->k->naxis; a++)
-        if (axes >> a & 1) {
-            e->axis[a].level = 0;
-            e->axis[a].n = 1;
-            memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
-        }
+    plan_for_each_axis(a, axes) {
+        e->axis[a].level = 0;
+        e->axis[a].n = 1;
+        memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
+    }
 }
 
 void emit_open_axes(emit *e, int axis, uint64_t in, LLVMValueRef from,
@@ -199,10 +198,9 @@ void emit_open_vector(emit_tile *g, const emit_operand *o, int i)
     int last = plan_last_axis(over);
 
     emit_open_side(e, o, o->m[i]);
-    for (int a = 0; a < e->k->naxis; a++)
-        if (over >> a & 1)
-            emit_open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
-                           a == o->along ? o->wide : 1);
+    plan_for_each_axis(a, over)
+        emit_open_axis(e, a, a == last ? o->k[i] : emit_si(e, 0),
+                       a == o->along ? o->wide : 1);
 }
 
 void emit_close_vector(emit_tile *g, const emit_operand *o)
@@ -270,8 +268,8 @@ static void find_steps(emit_tile *g, emit_operand *o, LLVMValueRef at)
 
         if (!o->from_start[0].at[n])
             continue;
-        for (int a = 0; a < e->k->naxis; a++)
-            if (over >> a & 1 && plan_expr_stride(e->k->node[n]->off, a, &s))
+        plan_for_each_axis(a, over)
+            if (plan_expr_stride(e->k->node[n]->off, a, &s))
                 sum = emit_mad(e, by[a], s, sum);
         for (int i = 0; i < o->n; i++)
             o->from_start[i].by[n] = sum;

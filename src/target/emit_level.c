@@ -233,8 +233,8 @@ int emit_canon(const emit *e, int copy, uint64_t varies)
 {
     int c = 0;
 
-    for (int i = 0; i < e->k->naxis; i++)
-        if ((varies >> i & 1) && e->axis[i].n > 1)
+    plan_for_each_axis(i, varies)
+        if (e->axis[i].n > 1)
             c += emit_digit(e, copy, i) * e->axis[i].stride;
     return c;
 }
@@ -253,8 +253,7 @@ LLVMValueRef emit_mask(emit *e, uint64_t axes, int copy)
 {
     LLVMValueRef v = NULL;
 
-    for (int i = 0; i < e->k->naxis; i++)
-        if (axes >> i & 1)
-            v = emit_and(e, v, e->axis[i].mask[emit_digit(e, copy, i)]);
+    plan_for_each_axis(i, axes)
+        v = emit_and(e, v, e->axis[i].mask[emit_digit(e, copy, i)]);
     return v;
 }

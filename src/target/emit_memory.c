@@ -476,9 +476,7 @@ static LLVMValueRef park_index(emit *e, const plan_node *n, int copy,
     LLVMValueRef v = emit_si(e, 0);
 
     *count = 1;
-    for (int i = 0; i < e->k->naxis; i++) {
-        if (!(n->varies & ~e->outer & (uint64_t)1 << i))
-            continue;
+    plan_for_each_axis(i, n->varies & ~e->outer) {
         v = LLVMBuildMul(e->b, v, emit_si(e, e->k->axis[i].extent), "");
         v = LLVMBuildAdd(e->b, v, emit_position(e, i, copy, false), "");
         *count *= e->k->axis[i].extent;

@@ -24,9 +24,8 @@ int emit_node_level(emit *e, const plan_node *n)
     if (plan_is_sum(n) && !e->k->blocks)
         return e->outer_depth;
     if (is_parked(e, n)) {
-        for (int i = 0; i < e->k->naxis; i++)
-            if (varies >> i & 1)
-                level = SD_MAX(level, e->axis[i].level);
+        plan_for_each_axis(i, varies)
+            level = SD_MAX(level, e->axis[i].level);
         return SD_MAX(level, e->outer_depth);
     }
     if (is_updated(e, n))
@@ -36,9 +35,8 @@ int emit_node_level(emit *e, const plan_node *n)
     if (n->off)
         varies |= n->off->varies;
     varies |= emit_guards_vary(n->guard, n->nguard);
-    for (int i = 0; i < e->k->naxis; i++)
-        if (varies >> i & 1)
-            level = SD_MAX(level, e->axis[i].level);
+    plan_for_each_axis(i, varies)
+        level = SD_MAX(level, e->axis[i].level);
     if (n->kind == PN_CONTRACT) /* of blocks: it lies in memory */
         return SD_MAX(level, e->outer_depth);
     for (int i = 0; i < n->narg; i++) /* others are not there */

@@ -170,10 +170,9 @@ static LLVMValueRef bits_of(emit_tile *g, const plan_node *n, const depth *d)
         uint64_t axes = n->guard[i].e->varies & g->b->node->over;
         LLVMValueRef p = emit_si(e, 0);
 
-        for (int a = 0; a < e->k->naxis; a++)
-            if (axes >> a & 1)
-                p = emit_add(e, emit_times(e, p, e->k->axis[a].extent),
-                             place_on(g, d, a));
+        plan_for_each_axis(a, axes)
+            p = emit_add(e, emit_times(e, p, e->k->axis[a].extent),
+                         place_on(g, d, a));
         p = LLVMBuildShl(e->b, emit_si(e, (int64_t)1 << first), p, "");
         bits = LLVMBuildOr(e->b, bits, p, "");
         first += (int)plan_guard_places(e->k, &n->guard[i]);

@@ -237,12 +237,11 @@ static int acc_of(const emit *e, const emit_reduction *r, int copy)
 {
     int acc = emit_canon(e, copy, r->keep);
 
-    for (int a = 0; a < e->k->naxis; a++)
-        if ((r->n->over & r->keep) >> a & 1) {
-            int digit = emit_digit(e, copy, a);
+    plan_for_each_axis(a, r->n->over & r->keep) {
+        int digit = emit_digit(e, copy, a);
 
-            acc -= digit / own(e, r, a) * own(e, r, a) * e->axis[a].stride;
-        }
+        acc -= digit / own(e, r, a) * own(e, r, a) * e->axis[a].stride;
+    }
     return acc;
 }
 
@@ -252,9 +251,7 @@ static LLVMValueRef first_of(emit *e, const emit_reduction *r, int copy)
 
     if (r->identity)
         return starts_here(e, r) ? emit_bool(e, true) : NULL;
-    for (int a = 0; a < e->k->naxis; a++) {
-        if (!(r->n->over >> a & 1))
-            continue;
+    plan_for_each_axis(a, r->n->over) {
         /* later copies of a single accumulator are never first */
         if (emit_digit(e, copy, a) >= (r->keep >> a & 1 ? own(e, r, a) : 1))
             return NULL;
@@ -432,8 +429,8 @@ static int lane_stride(const emit *e, const emit_reduction *r)
 {
     if (r->how == PLAN_LANES_CHUNK)
         return e->ncopy; /* on a GPU */
-    for (int a = 0; a < e->k->naxis; a++)
-        if ((r->n->over >> a & 1) && e->axis[a].stride)
+    plan_for_each_axis(a, r->n->over)
+        if (e->axis[a].stride)
             return e->axis[a].stride;
     return 0;
 }

@@ -512,9 +512,8 @@ static pass begin_pass(emit *e, int number)
     uint64_t axes = k->stage[p.plan->stage].axes & ~e->outer;
 
     e->pass = number;
-    for (int i = 0; i < k->naxis; i++)
-        if (axes >> i & 1)
-            p.axis[p.naxis++] = i;
+    plan_for_each_axis(i, axes)
+        p.axis[p.naxis++] = i;
     p.reduction = sd_arena_array(e->a, emit_reduction *, k->nnode + 1);
     return p;
 }

@@ -426,6 +426,11 @@ static void stage_minus_1(plan *p)
     node_of(p, PN_LOAD)->stage = -1;
 }
 
+static void another_axis(plan *p)
+{
+    node_of(p, PN_LOAD)->varies |= 1ull << 63;
+}
+
 static void a_stage_without_axes(plan *p)
 {
     p->kernel[0]->stage[0].axes = 0;
@@ -575,6 +580,7 @@ static void broken_plans_are_refused(void **state)
         {rows, "tiles are miscounted", one_tile_too_many},
         {rows, "not its own number", two_of_one_number},
         {rows, "an operand that is not before it", its_own_operand},
+        {rows, "an axis that there is not", another_axis},
         {rows, "no such slot, or no place in it", slot_99},
         {rows, "reads outside its slot", a_short_slot},
         {rows, "no such stage", stage_minus_1},

@@ -376,6 +376,10 @@ void hlo_comp_sort(hlo_comp *c);       /* operands first again, stable */
 #define hlo_for_each_inst_backward(in, c) \
     for (hlo_inst *in = (c)->last, *in##_next; \
          in && (in##_next = in->prev, true); in = in##_next)
+/* None may come or go meanwhile. */
+#define hlo_for_each_user(u, in) \
+    for (hlo_inst **u##_at = (in)->user, *u; \
+         u##_at - (in)->user < (in)->nuse && ((u) = *u##_at, true); u##_at++)
 
 /* ---- ask ---- */
 

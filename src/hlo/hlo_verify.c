@@ -31,8 +31,8 @@ static int count_users(const hlo_inst *of, const hlo_inst *user)
 {
     int n = 0;
 
-    for (int i = 0; i < of->nuse; i++)
-        n += of->user[i] == user;
+    hlo_for_each_user(u, of)
+        n += u == user;
     return n;
 }
 
@@ -49,9 +49,7 @@ static sd_status check_edges(const hlo_inst *in)
             count_users(x, in) != count_uses(in, x))
             return broken(in, "its operand does not list it as a user");
     }
-    for (int i = 0; i < in->nuse; i++) {
-        const hlo_inst *u = in->user[i];
-
+    hlo_for_each_user(u, in) {
         if (!u || u->parent != in->parent)
             return broken(in, "a user is of another computation");
         if (u->narg <= 64 && count_uses(u, in) == 0)

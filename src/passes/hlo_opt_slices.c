@@ -86,9 +86,8 @@ static bool is_kept(const slice_group *g, const slice_node *x)
 {
     if (x->in->op == HLO_DOT)
         return true;
-    for (int i = 0; i < x->in->nuse; i++)
-        if (x->in->user[i]->op == HLO_DOT &&
-            slice_node_of(g, x->in->user[i])->member)
+    hlo_for_each_user(u, x->in)
+        if (u->op == HLO_DOT && slice_node_of(g, u)->member)
             return true;
     return false;
 }
@@ -237,9 +236,7 @@ static bool is_seed(const hlo_inst *in, const sizes *s, bool inside)
                                      sd_shape_count(in->arg[1]->shape);
     if (!is_computed(in))
         return false;
-    for (int i = 0; i < in->nuse; i++) {
-        const hlo_inst *u = in->user[i];
-
+    hlo_for_each_user(u, in) {
         if (u->op != HLO_DOT)
             continue;
         around = sd_shape_count(u->shape) +

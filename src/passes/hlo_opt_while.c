@@ -199,8 +199,7 @@ static void find_live(sd_arena *a, const loop *l, bool *live)
 
 static void renumber(hlo_inst *x, const int *to)
 {
-    for (int i = 0; i < x->nuse; i++) {
-        hlo_inst *u = x->user[i];
+    hlo_for_each_user(u, x) {
         int k = to[u->u.tuple.index];
 
         u->u.tuple.index = k < 0 ? 0 : k; /* dead ones have no user left */

@@ -44,9 +44,7 @@ static bool passes_on(const hlo_inst *in)
  * softmax goes over its rows again, and would compute them again. */
 static bool is_waited_for(const hlo_inst *in, int64_t n, int *asked)
 {
-    for (int i = 0; i < in->nuse; i++) {
-        const hlo_inst *u = in->user[i];
-
+    hlo_for_each_user(u, in) {
         if (++*asked > ASKED ||
             (u->op == HLO_REDUCE && sd_shape_count(u->arg[0]->shape) >= n) ||
             (passes_on(u) && is_waited_for(u, n, asked)))
@@ -59,9 +57,7 @@ static bool is_waited_for(const hlo_inst *in, int64_t n, int *asked)
  * them is enough for?  What others read is in memory in any case. */
 static bool feeds_reduces(const hlo_inst *in, int *asked)
 {
-    for (int i = 0; i < in->nuse; i++) {
-        const hlo_inst *u = in->user[i];
-
+    hlo_for_each_user(u, in) {
         if (++*asked > ASKED)
             return false;
         if (u->op == HLO_REDUCE && !is_short(u)

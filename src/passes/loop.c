@@ -18,8 +18,8 @@ bool loop_read(hlo_inst *in, loop *l)
 
 bool loop_only_elements(const hlo_inst *x)
 {
-    for (int i = 0; i < x->nuse; i++)
-        if (x->user[i]->op != HLO_GET_TUPLE_ELEMENT)
+    hlo_for_each_user(u, x)
+        if (u->op != HLO_GET_TUPLE_ELEMENT)
             return false;
     return true;
 }

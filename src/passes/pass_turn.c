@@ -49,8 +49,8 @@ static bool is_needed_here_alone(const pass_turn *t)
             continue;
         if (x == x->parent->root)
             return false;
-        for (int k = 0; k < x->nuse; k++)
-            if (x->user[k]->op != HLO_REDUCE && !is_one_of(t, x->user[k]))
+        hlo_for_each_user(u, x)
+            if (u->op != HLO_REDUCE && !is_one_of(t, u))
                 return false;
     }
     return true;

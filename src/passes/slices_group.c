@@ -293,9 +293,9 @@ static void join(slice_group *g, hlo_inst *in, int dim, int over)
     *sd_push(g->a, &g->member) = x;
     if (in->shape->dtype != SD_TUPLE)
         return;
-    for (int i = 0; i < in->nuse; i++)
-        if (in->user[i]->op == HLO_GET_TUPLE_ELEMENT)
-            join(g, in->user[i], dim, over);
+    hlo_for_each_user(u, in)
+        if (u->op == HLO_GET_TUPLE_ELEMENT)
+            join(g, u, dim, over);
         else
             g->bad = true;
 }
@@ -376,9 +376,7 @@ static void grow_from(slice_group *g, slice_node *x)
     }
     if (!slice_is_large(g, x) || x->dim == SLICE_SUM)
         return;
-    for (int i = 0; i < x->in->nuse; i++) {
-        hlo_inst *u = x->in->user[i];
-
+    hlo_for_each_user(u, x->in) {
         for (int k = 0; k < u->narg; k++)
             if (u->arg[k] == x->in)
                 join_user(g, u, k, x->dim);

@@ -70,8 +70,8 @@ static bool is_used_outside(const slice_group *g, const slice_node *x)
 {
     if (x->in == g->c->root)
         return true;
-    for (int i = 0; i < x->in->nuse; i++)
-        if (!slice_node_of(g, x->in->user[i])->member)
+    hlo_for_each_user(u, x->in)
+        if (!slice_node_of(g, u)->member)
             return true;
     return false;
 }

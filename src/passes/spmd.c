@@ -66,8 +66,8 @@ static sd_status io_sharding(const hlo_inst *in, const hlo_sharding **out)
  * what its border reads. */
 static bool is_operand_of_border(const hlo_inst *in)
 {
-    for (int i = 0; i < in->nuse; i++)
-        if (spmd_mark_of(in->user[i]) == SPMD_INTO_TILES)
+    hlo_for_each_user(u, in)
+        if (spmd_mark_of(u) == SPMD_INTO_TILES)
             return true;
     return false;
 }

@@ -118,8 +118,7 @@ static const hlo_sharding **start(spmd_flow *f, const hlo_inst *in)
     const hlo_sharding **s = what_is_had(f, in->arg[0]);
     const sd_shape *local;
 
-    for (int k = 0; k < in->nuse; k++) {
-        const hlo_inst *u = in->user[k];
+    hlo_for_each_user(u, in) {
         int i = u->op == HLO_GET_TUPLE_ELEMENT ? (int)u->u.tuple.index : -1;
         const hlo_sharding *w = i >= 0 && !s[i] ? spmd_wanted(f, u) : NULL;
         sd_status st =
@@ -140,9 +139,7 @@ static const hlo_sharding *taken_by(spmd_flow *f, const hlo_inst *x,
 {
     const hlo_sharding *arg[SPMD_MOST_ARGS], *all = NULL;
 
-    for (int i = 0; i < x->nuse; i++) {
-        const hlo_inst *u = x->user[i];
-
+    hlo_for_each_user(u, x) {
         if (u == root)
             continue;
         if (spmd_needs(f, u, arg) != SPMD_CUT)
@@ -169,8 +166,7 @@ static bool take_constants(spmd_flow *f, const hlo_inst *in,
 
     if (x->op != HLO_TUPLE || root->op != HLO_TUPLE)
         return false;
-    for (int k = 0; k < p->nuse; k++) {
-        const hlo_inst *g = p->user[k];
+    hlo_for_each_user(g, p) {
         int i = g->op == HLO_GET_TUPLE_ELEMENT ? (int)g->u.tuple.index : -1;
 
         if (i < 0 || s[i] || root->arg[i] != g || !spmd_was_anew(f, x->arg[i]))

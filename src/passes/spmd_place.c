@@ -212,8 +212,8 @@ void spmd_put(spmd_flow *f, hlo_inst *in)
 /* A concatenation moves what it is a slice of. */
 static bool is_joined(const hlo_inst *in, int d)
 {
-    for (int k = 0; k < in->nuse; k++)
-        if (in->user[k]->op == HLO_CONCATENATE && in->user[k]->dims.at[0] == d)
+    hlo_for_each_user(u, in)
+        if (u->op == HLO_CONCATENATE && u->dims.at[0] == d)
             return true;
     return false;
 }

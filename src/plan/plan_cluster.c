@@ -171,15 +171,15 @@ static cluster *create_several(clusters *cs, cluster *c, hlo_inst *red)
 {
     cluster_member m;
 
-    for (int i = 0; i < red->nuse; i++)
-        cluster_add_root(cs, c, red->user[i]);
+    hlo_for_each_user(u, red)
+        cluster_add_root(cs, c, u);
     if (red->op == HLO_REDUCE && red->dims.n == 1)
         c->red = red;
     else
         c->inner = red;
     plan_space_of(red, c->red, &c->space);
-    for (int i = 0; i < red->nuse; i++) {
-        cluster_views(cs, c, &c->space, red->user[i], &m);
+    hlo_for_each_user(u, red) {
+        cluster_views(cs, c, &c->space, u, &m);
         cluster_add(cs, c, m);
     }
     cluster_views(cs, c, &c->space, red, &m);
@@ -326,8 +326,7 @@ static bool push_cluster(search *s, cluster *c)
 /* From the users of in onwards; `skip`: do not count that cluster's own. */
 static bool push_users(search *s, hlo_inst *in, cluster *skip)
 {
-    for (int i = 0; i < in->nuse; i++) {
-        hlo_inst *u = in->user[i];
+    hlo_for_each_user(u, in) {
         cluster_info *f = info_of(u);
 
         if (!f || f->order > s->limit)

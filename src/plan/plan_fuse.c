@@ -162,8 +162,8 @@ typedef sd_vec(cluster *) cluster_list;
 static void user_clusters(clusters *cs, const hlo_inst *in, cluster_list *out)
 {
     cs->epoch++;
-    for (int i = 0; i < in->nuse; i++) {
-        cluster_info *f = info_of(in->user[i]);
+    hlo_for_each_user(u, in) {
+        cluster_info *f = info_of(u);
 
         for (int j = 0; f && j < f->in.n; j++) {
             cluster *c = cluster_of(f->in.at[j]);
@@ -238,11 +238,11 @@ static bool used_outside(const hlo_inst *in)
 {
     if (in == in->parent->root)
         return true;
-    for (int i = 0; i < in->nuse; i++) {
-        const cluster_info *f = info_of(in->user[i]);
+    hlo_for_each_user(u, in) {
+        const cluster_info *f = info_of(u);
 
         /* a renaming that is needed in memory is this value in memory */
-        if (f->in.n == 0 || (f->outside && plan_is_alias(in->user[i])))
+        if (f->in.n == 0 || (f->outside && plan_is_alias(u)))
             return true;
     }
     return false;

@@ -33,9 +33,7 @@ static int64_t wanted(const sorting *s, const hlo_inst *x)
 
     if (x == x->parent->root)
         return n;
-    for (int i = 0; i < x->nuse; i++) {
-        const hlo_inst *u = x->user[i];
-
+    hlo_for_each_user(u, x) {
         if (!starts_row(s, u))
             return n;
         most = SD_MAX(most, u->u.slice.limit[s->dim]);
@@ -57,9 +55,7 @@ static void look_at_users(sd_arena *a, sorting *s)
         s->keep = wanted(s, in);
         return;
     }
-    for (int i = 0; i < in->nuse; i++) {
-        hlo_inst *u = in->user[i];
-
+    hlo_for_each_user(u, in) {
         if (u->op != HLO_GET_TUPLE_ELEMENT || s->got[u->u.tuple.index])
             s->whole = true; /* twice the same: cse would have joined them */
         else

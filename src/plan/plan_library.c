@@ -161,9 +161,7 @@ static void compare_relu_instead(hlo_inst *x)
 
     if (x->parent->root == x)
         return;
-    for (int i = 0; i < x->nuse; i++) {
-        hlo_inst *u = x->user[i];
-
+    hlo_for_each_user(u, x) {
         if (u->op == HLO_MAXIMUM && is_zero(other(u, x)))
             relu = relu && relu != u ? x : u;
         else if (u->op != HLO_COMPARE || u->arg[0] != x ||
@@ -335,8 +333,8 @@ static plan_scales scales_of(const device_desc *dev, const hlo_inst *in)
 /* Does an elementwise operation follow that does not go into the call? */
 static bool is_followed(const epilogue *e)
 {
-    for (int i = 0; i < e->last->nuse; i++)
-        if (hlo_is_elementwise(e->last->user[i]))
+    hlo_for_each_user(u, e->last)
+        if (hlo_is_elementwise(u))
             return true;
     return false;
 }

@@ -83,9 +83,7 @@ static hlo_inst *found_copy(const hlo_inst *x, const int64_t *perm)
 {
     size_t bytes = (size_t)x->shape->rank * sizeof *perm;
 
-    for (int i = 0; i < x->nuse; i++) {
-        const hlo_inst *t = x->user[i];
-
+    hlo_for_each_user(t, x) {
         if (t->op == HLO_TRANSPOSE && memcmp(t->dims.at, perm, bytes) == 0 &&
             t->nuse == 1 && t->user[0]->op == HLO_COPY)
             return t->user[0];

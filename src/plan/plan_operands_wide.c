@@ -106,9 +106,7 @@ static bool lies_as_read(const hlo_inst *x, uint64_t steps, int own)
 /* The copy of x, padded or not, that another product asked for, or NULL. */
 static hlo_inst *found_copy(const hlo_inst *x, const sd_shape *s)
 {
-    for (int i = 0; i < x->nuse; i++) {
-        hlo_inst *user = x->user[i];
-
+    hlo_for_each_user(user, x) {
         if (user->op == HLO_PAD && user->nuse == 1)
             user = user->user[0];
         if (user->op == HLO_COPY && sd_shape_equal(user->shape, s))

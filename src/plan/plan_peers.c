@@ -73,8 +73,7 @@ static bool reads_parts(const hlo_inst *all, const hlo_inst *param)
 
     if (param == param->parent->root)
         return false;
-    for (int i = 0; i < param->nuse; i++) {
-        const hlo_inst *user = param->user[i];
+    hlo_for_each_user(user, param) {
         int64_t k = user->op == HLO_SLICE ? member_of(all, user) : -1;
 
         if (k < 0)

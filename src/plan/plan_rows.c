@@ -191,9 +191,8 @@ static bool are_last(const tree *t)
     for (int i = 0; i < t->nroot; i++)
         last = SD_MAX(last, info_of(t->root[i])->order);
     for (int i = 0; i < t->nroot && t->nroot > 1; i++)
-        for (int j = 0; j < t->root[i]->nuse; j++)
-            if (!is_in(t, t->root[i]->user[j]) &&
-                info_of(t->root[i]->user[j])->order < last)
+        hlo_for_each_user(u, t->root[i])
+            if (!is_in(t, u) && info_of(u)->order < last)
                 return false;
     return true;
 }
@@ -288,8 +287,8 @@ int64_t plan_whole_rows(const hlo_comp *c)
             return 1;
         for (int k = 0; k < in->narg; k++)
             reads |= in->arg[k]->op == HLO_PARAMETER;
-        for (int i = 0; i < in->nuse; i++)
-            uses += in->user[i]->op != HLO_TUPLE;
+        hlo_for_each_user(u, in)
+            uses += u->op != HLO_TUPLE;
         work += work_of(in, reads);
         level |= is_level(in, uses);
     }

@@ -54,8 +54,8 @@ static int rank_of(const hlo_inst *in, const device_desc *dev)
     if (in->op != HLO_COPY)
         return ((const ready_info *)in->tag)->sum ? RANK_READS_SUM
                                                   : RANK_NORMAL;
-    for (int i = 0; i < in->nuse; i++)
-        if (in->user[i]->op == HLO_TUPLE && in->user[i] == in->parent->root)
+    hlo_for_each_user(u, in)
+        if (u->op == HLO_TUPLE && u == in->parent->root)
             return RANK_LAST;
     return in == in->parent->root ? RANK_LAST : RANK_UPDATE;
 }
@@ -157,9 +157,7 @@ static void pair_body(sd_arena *a, hlo_comp *c)
 
     if (!sd_shape_equal(p->shape, r->shape) || r->op != HLO_TUPLE)
         return;
-    for (int i = 0; i < p->nuse; i++) {
-        hlo_inst *g = p->user[i];
-
+    hlo_for_each_user(g, p) {
         if (g->op == HLO_GET_TUPLE_ELEMENT)
             replaces(a, r->arg[g->u.tuple.index], g);
     }
@@ -408,9 +406,9 @@ static void make_order(sd_arena *a, hlo_comp *c, int n, const device_desc *dev,
         o->list[o->n++] = in;
         finish(o, in);
         plan_pressure_step(&o->pressure, in);
-        for (int i = 0; i < in->nuse; i++)
-            if (in->user[i]->parent == c)
-                tell_user(o, in, in->user[i]);
+        hlo_for_each_user(u, in)
+            if (u->parent == c)
+                tell_user(o, in, u);
     }
 }
 

@@ -1,5 +1,5 @@
-/* What products in blocks of groups share: emit_group.c, emit_items.c,
- * emit_panel.c, emit_plain.c, emit_share.c, emit_square.c, emit_sums.c,
+/* What products in blocks of groups share: emit_group.c, emit_group_read.c,
+ * emit_items.c, emit_panel.c, emit_plain.c, emit_share.c, emit_square.c, emit_sums.c,
  * emit_window.c, emit_wide.c. */
 #ifndef EMIT_GROUP_H
 #define EMIT_GROUP_H
@@ -61,8 +61,6 @@ typedef struct {
 
 /* ---- emit_group.c ---- */
 
-/* Reads what the item has of o in step number `at`, into its stack slots. */
-void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
 /* Does what is copied of o lie along K? */
 bool emit_is_deep(const emit_tile *g, const emit_operand *o);
 /* Element `index` of the area at `at`, of the pair's number `turn`. */
@@ -84,6 +82,12 @@ void emit_write_step(emit_tile *g, LLVMValueRef turn);
 /* Stores v, of so many bytes. */
 void emit_tile_put(LLVMValueRef p, LLVMValueRef v, emit *e, size_t bytes);
 
+/* ---- emit_group_read.c ---- */
+
+/* Finds what can be known of the places that o is read at before any step. */
+void emit_find_starts(emit_tile *g, emit_operand *o);
+/* Reads what the item has of o in step number `at`, into its stack slots. */
+void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at);
 /* Opens axis a at a position and its `copies`. */
 void emit_open_axis(emit *e, int a, LLVMValueRef at, int copies);
 /* Opens position number `flat` of `axis` from `from` on and of those of `in`,

@@ -128,6 +128,38 @@ hlo_atoms hlo_atoms_in(const hlo_atoms *a, uint32_t mask)
     return to;
 }
 
+hlo_atoms hlo_atoms_first(const hlo_atoms *a, int n)
+{
+    hlo_atoms to = *a;
+
+    to.n = (uint8_t)n;
+    return to;
+}
+
+hlo_atoms hlo_atoms_from(const hlo_atoms *a, int n)
+{
+    hlo_atoms to = {0};
+
+    for (int i = n; i < a->n; i++)
+        to.at[to.n++] = a->at[i];
+    return to;
+}
+
+void hlo_atoms_add(hlo_atoms *a, const hlo_atoms *b)
+{
+    for (int i = 0; i < b->n; i++)
+        a->at[a->n++] = b->at[i];
+}
+
+int hlo_atoms_common(const hlo_atoms *a, const hlo_atoms *b)
+{
+    int n = 0;
+
+    while (n < a->n && n < b->n && a->at[n] == b->at[n])
+        n++;
+    return n;
+}
+
 const int64_t *hlo_grid_groups(sd_arena *a, const hlo_grid *g,
                                const hlo_atoms *along, int64_t *n,
                                int64_t *size)

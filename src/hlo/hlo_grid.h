@@ -26,6 +26,11 @@ typedef struct { uint8_t n, at[HLO_MOST_ATOMS]; } hlo_atoms;
 int64_t hlo_atoms_size(const hlo_grid *g, const hlo_atoms *a);
 uint32_t hlo_atoms_mask(const hlo_atoms *a);
 hlo_atoms hlo_atoms_in(const hlo_atoms *a, uint32_t mask); /* those in mask */
+hlo_atoms hlo_atoms_first(const hlo_atoms *a, int n);
+hlo_atoms hlo_atoms_from(const hlo_atoms *a, int n); /* all but these */
+void hlo_atoms_add(hlo_atoms *a, const hlo_atoms *b); /* b's behind a's */
+/* How many both begin with. */
+int hlo_atoms_common(const hlo_atoms *a, const hlo_atoms *b);
 hlo_atoms hlo_grid_rest(const hlo_grid *g, uint32_t used); /* not in `used` */
 /* Where participant p stands along these atoms; -1: it is not on the grid. */
 int64_t hlo_grid_index(const hlo_grid *g, const hlo_atoms *a, int64_t p);

@@ -74,8 +74,7 @@ static const hlo_sharding *both(hlo_module *m, const sd_shape *whole,
     for (int d = 0; d < s->rank; d++) {
         hlo_atoms cut = s->dim[d].cut;
 
-        for (int i = 0; i < in->dim[d].cut.n; i++)
-            cut.at[cut.n++] = in->dim[d].cut.at[i];
+        hlo_atoms_add(&cut, &in->dim[d].cut);
         to = hlo_sharding_with(m, to, d, cut);
     }
     st = spmd_local_shape(m, whole, to, HLO_ALL_ATOMS, &local);

@@ -93,8 +93,7 @@ static void cut_elsewhere(const hlo_inst *in, const spmd_rule *r, int k,
              may_cut(in, &r->factor[f], d, hlo_atoms_size(s->grid, a), ways)) ||
             (f = room_for(in, r, k, a, s->grid, c)) < 0)
             continue;
-        for (int i = 0; i < a->n; i++)
-            c->cut[f].at[c->cut[f].n++] = a->at[i];
+        hlo_atoms_add(&c->cut[f], a);
         c->used |= mask;
         c->moved |= mask;
     }
@@ -349,8 +348,8 @@ hlo_atoms spmd_partial_along(const spmd_rule *r, const spmd_choice *c)
     hlo_atoms along = {0};
 
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; r->factor[i].partial && k < c->cut[i].n; k++)
-            along.at[along.n++] = c->cut[i].at[k];
+        if (r->factor[i].partial)
+            hlo_atoms_add(&along, &c->cut[i]);
     return along;
 }
 

@@ -266,8 +266,7 @@ static const hlo_sharding *proposed(hlo_module *m, const rule *r,
         for (int i = 0; i < of->n; i++) {
             const hlo_atoms *a = &c->cut[of->at[i]];
 
-            for (int k = 0; k < a->n; k++)
-                cut.at[cut.n++] = a->at[k];
+            hlo_atoms_add(&cut, a);
             if (a->n && hlo_atoms_size(s->grid, a) != r->size[of->at[i]])
                 break;
             if (!a->n && r->size[of->at[i]] != 1)

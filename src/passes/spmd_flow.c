@@ -94,7 +94,7 @@ static bool refines(const hlo_sharding *s, const hlo_sharding *now)
     for (int d = 0; d < now->rank; d++) {
         const hlo_atoms *a = &s->dim[d].cut, *b = &now->dim[d].cut;
 
-        if (a->n < b->n || memcmp(a->at, b->at, b->n))
+        if (hlo_atoms_common(a, b) < b->n)
             return false;
     }
     return true;

@@ -1,6 +1,6 @@
 /* How parts of arrays become other parts: slices at this participant's place,
  * and collectives among those that differ along some atoms. */
-#include "spmd.h"
+#include "spmd_moves.h"
 
 /* ---- collectives ---- */
 
@@ -173,16 +173,6 @@ hlo_inst *spmd_share(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                            hlo_make_fill(p, x->shape, 0));
 }
 
-/* Atoms of x from n on. */
-static hlo_atoms from(const hlo_atoms *x, int n)
-{
-    hlo_atoms to = {0};
-
-    for (int i = n; i < x->n; i++)
-        to.at[to.n++] = x->at[i];
-    return to;
-}
-
 /* A part at its place among zeros, along what cuts s. */
 static hlo_inst *among_zeros(hlo_at p, hlo_inst *x, const hlo_sharding *s)
 {
@@ -204,217 +194,6 @@ static hlo_inst *among_zeros(hlo_at p, hlo_inst *x, const hlo_sharding *s)
         start[d] = a->n ? spmd_begin(p, s->grid, a, x->shape->dim[d], t) : zero;
     }
     return hlo_make_dynamic_update(p, hlo_make_fill(p, to, 0), x, start);
-}
-
-/* How many atoms both begin with. */
-static int common(const hlo_atoms *x, const hlo_atoms *y)
-{
-    int n = 0;
-
-    while (n < x->n && n < y->n && x->at[n] == y->at[n])
-        n++;
-    return n;
-}
-
-/* Of the atoms by which dimension d of `to` is cut beyond what cuts it by s,
- * how many may be done before anything is gathered; 0 unless s is summed along
- * the last of them, which gives each its own part of the sum at once. */
-static int nshared(const hlo_sharding *s, const hlo_sharding *to, int d)
-{
-    const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
-    uint32_t sums = s->unreduced & ~to->unreduced, used = hlo_sharding_used(s);
-    int last = 0;
-
-    if (common(a, b) < a->n)
-        return 0;
-    for (int i = a->n; i < b->n && !(used >> b->at[i] & 1); i++)
-        if (sums >> b->at[i] & 1)
-            last = i + 1 - a->n;
-    return last;
-}
-
-static hlo_atoms up_to(const hlo_atoms *x, int n)
-{
-    hlo_atoms to = *x;
-
-    to.n = (uint8_t)n;
-    return to;
-}
-
-bool spmd_scatters(const hlo_sharding *s, const hlo_sharding *to)
-{
-    bool any = false;
-
-    if (s->grid != to->grid || s->rank != to->rank ||
-        (to->unreduced && to->partial != s->partial))
-        return false;
-    for (int d = 0; d < s->rank; d++)
-        any |= nshared(s, to, d) > 0;
-    return any;
-}
-
-const hlo_sharding *spmd_common(hlo_module *m, const hlo_sharding *s,
-                                const hlo_sharding *to)
-{
-    const hlo_sharding *both = hlo_sharding_blank(m, s, s->rank);
-
-    for (int d = 0; to && to->grid == s->grid && d < s->rank; d++)
-        both = hlo_sharding_with(
-            m, both, d,
-            up_to(&s->dim[d].cut, common(&s->dim[d].cut, &to->dim[d].cut)));
-    return both;
-}
-
-/* The longest end of x that y begins with. */
-static hlo_atoms handed_on(const hlo_atoms *x, const hlo_atoms *y)
-{
-    for (int i = 0; i < x->n; i++) {
-        hlo_atoms end = from(x, i);
-
-        if (common(&end, y) == end.n)
-            return end;
-    }
-    return (hlo_atoms){0};
-}
-
-/* What is left of a move: of each dimension the atoms that it is gathered by,
- * those that it is sliced by then, and those along which parts are put among
- * zeros instead. */
-typedef struct {
-    int rank;
-    hlo_atoms gather[SD_MAX_RANK], slice[SD_MAX_RANK], spread[SD_MAX_RANK];
-    bool spreads;
-} rest;
-
-static rest left_of(const hlo_sharding *s, const hlo_sharding *to)
-{
-    rest t = {.rank = s->rank};
-    uint32_t sums = to && to->partial == HLO_SUM_OF ? to->unreduced : 0;
-
-    for (int d = 0; d < s->rank; d++) {
-        hlo_atoms own = s->dim[d].cut;
-
-        if (to && to->grid == s->grid) {
-            const hlo_atoms *b = &to->dim[d].cut;
-            int n = common(&own, b);
-
-            t.slice[d] = from(b, n + nshared(s, to, d));
-            own = from(&own, n);
-        }
-        if (hlo_atoms_mask(&own) & ~sums)
-            t.gather[d] = own;
-        else
-            t.spread[d] = own;
-        t.spreads |= t.spread[d].n > 0;
-    }
-    return t;
-}
-
-/* One turn of a move: what cuts dimension `from` last cuts `to` instead.
- * from == to: it is gathered, as another one's cut waits for that; NOWHERE: it
- * is sliced along what cuts no other. */
-enum { NOWHERE = -1 };
-
-typedef struct {
-    int from, to;
-    hlo_atoms along;
-} turn;
-
-/* A slice before what else is to be done, which is of less then. */
-static bool slices(rest *t, turn *out)
-{
-    uint32_t used = 0;
-
-    for (int i = 0; i < t->rank; i++)
-        used |= hlo_atoms_mask(&t->gather[i]);
-    for (int j = 0; j < t->rank; j++) {
-        hlo_atoms *a = &t->slice[j];
-        int n = 0;
-
-        while (n < a->n && !(used >> a->at[n] & 1))
-            n++;
-        if (!n || t->gather[j].n)
-            continue;
-        *out = (turn){NOWHERE, j, up_to(a, n)};
-        *a = from(a, n);
-        return true;
-    }
-    return false;
-}
-
-static bool next_turn(const hlo_grid *g, rest *t, turn *out)
-{
-    int64_t least = INT64_MAX;
-
-    if (t->rank == SD_MAX_RANK || t->spreads)
-        return false;
-    if (slices(t, out))
-        return true;
-    for (int i = 0; i < t->rank; i++)
-        for (int j = 0; j < t->rank; j++) {
-            hlo_atoms along = handed_on(&t->gather[i], &t->slice[j]);
-            int64_t n = hlo_atoms_size(g, &t->gather[j]);
-
-            if (i == j || !along.n || n >= least)
-                continue;
-            least = n;
-            *out = (turn){i, j, along};
-        }
-    if (least == INT64_MAX)
-        return false;
-    if (t->gather[out->to].n) {
-        *out = (turn){out->to, out->to, t->gather[out->to]};
-        t->gather[out->to].n = 0;
-        return true;
-    }
-    t->gather[out->from].n = (uint8_t)(t->gather[out->from].n - out->along.n);
-    t->slice[out->to] = from(&t->slice[out->to], out->along.n);
-    return true;
-}
-
-/* Is everybody's part by `to` what one participant has by s? */
-static bool is_permuted(const hlo_sharding *s, const hlo_sharding *to)
-{
-    bool same = true;
-
-    if (!to || to->grid != s->grid || to->unreduced || spmd_scatters(s, to))
-        return false;
-    for (int d = 0; d < s->rank; d++) {
-        const hlo_atoms *a = &s->dim[d].cut, *b = &to->dim[d].cut;
-
-        same &= common(a, b) == a->n;
-        if (hlo_atoms_size(s->grid, a) != hlo_atoms_size(s->grid, b))
-            return false;
-    }
-    return !same;
-}
-
-double spmd_move_bytes(const sd_shape *whole, const hlo_sharding *s,
-                       const hlo_sharding *to)
-{
-    double part, bytes = 0;
-    int64_t had = 1, more = 1;
-    rest t;
-
-    if (!s || !sd_shape_is_array(whole))
-        return 0;
-    for (int d = 0; d < s->rank; d++)
-        had *= hlo_atoms_size(s->grid, &s->dim[d].cut);
-    part = (double)sd_shape_bytes(whole) / (double)had;
-    if (s->unreduced & ~(to ? to->unreduced : 0))
-        bytes += to && spmd_scatters(s, to) ? part : 2 * part;
-    if (is_permuted(s, to))
-        return bytes + part;
-    t = left_of(s, to);
-    for (turn now; next_turn(s->grid, &t, &now);) {
-        double n = (double)hlo_atoms_size(s->grid, &now.along);
-
-        part *= now.from == NOWHERE ? 1 / n : now.from == now.to ? n : 1;
-        bytes += now.from == NOWHERE ? 0 : part;
-    }
-    for (int d = 0; d < s->rank; d++)
-        more *= hlo_atoms_size(s->grid, &t.gather[d]);
-    return more > 1 ? bytes + part * (double)more : bytes;
 }
 
 /* Dimension d of x by atoms a, in runs of those along which x is summed, too,
@@ -457,15 +236,6 @@ static hlo_inst *exchange(hlo_at p, hlo_inst *x, const hlo_grid *g,
     return hlo_make_join(p, hlo_make_moved(p, x, 0, from), from);
 }
 
-static hlo_atoms chained(const hlo_atoms *x, const hlo_atoms *y)
-{
-    hlo_atoms to = *x;
-
-    for (int i = 0; i < y->n; i++)
-        to.at[to.n++] = y->at[i];
-    return to;
-}
-
 /* Atoms of a grid, those last that cut an array, the k-th of whose parts is the
  * k-th participant's of these.  First come atoms that cut neither that nor
  * `other`, then those of `other` alone. */
@@ -475,9 +245,9 @@ static hlo_atoms in_order(const hlo_sharding *s, const hlo_sharding *other)
     hlo_atoms a = hlo_grid_rest(s->grid, all),
               free = hlo_grid_rest(s->grid, ~all | own);
 
-    a = chained(&a, &free);
+    hlo_atoms_add(&a, &free);
     for (int d = 0; d < s->rank; d++)
-        a = chained(&a, &s->dim[d].cut);
+        hlo_atoms_add(&a, &s->dim[d].cut);
     return a;
 }
 
@@ -513,11 +283,11 @@ static const hlo_sharding *cut_by(hlo_module *m, const hlo_sharding *like,
 }
 
 static hlo_inst *take_turn(hlo_at p, hlo_inst *x, const hlo_sharding *to,
-                           const turn *now)
+                           const spmd_move_turn *now)
 {
     hlo_module *m = p.c->module;
 
-    if (now->from == NOWHERE)
+    if (now->from == SPMD_NOWHERE)
         return spmd_cut(p, x,
                         hlo_sharding_with(m,
                                           hlo_sharding_blank(m, to, to->rank),
@@ -536,23 +306,23 @@ hlo_inst *spmd_move(hlo_at p, hlo_inst *x, const hlo_sharding *s,
                     const hlo_sharding *to)
 {
     hlo_module *m = p.c->module;
-    rest t = left_of(s, to);
+    spmd_rest t = spmd_rest_of(s, to);
     const hlo_sharding *spread = cut_by(m, s, t.spread);
     uint32_t done = s->unreduced | hlo_sharding_used(spread), shared = 0;
 
     for (int d = 0; d < s->rank; d++) {
-        hlo_atoms more =
-            from(&to->dim[d].cut, common(&s->dim[d].cut, &to->dim[d].cut));
-        hlo_atoms now = up_to(&more, nshared(s, to, d));
+        hlo_atoms more = hlo_atoms_from(
+            &to->dim[d].cut, hlo_atoms_common(&s->dim[d].cut, &to->dim[d].cut));
+        hlo_atoms now = hlo_atoms_first(&more, spmd_nshared(s, to, d));
 
         if (now.n)
             x = cut_sums(p, x, s, d, &now, s->unreduced & ~to->unreduced);
         shared |= hlo_atoms_mask(&now);
     }
     x = spmd_total(p, x, s, ~(to->unreduced | shared));
-    if (is_permuted(s, to))
+    if (spmd_is_permuted(s, to))
         return permuted(p, x, s, to);
-    for (turn now; next_turn(s->grid, &t, &now);)
+    for (spmd_move_turn now; spmd_next_turn(s->grid, &t, &now);)
         x = take_turn(p, x, to, &now);
     x = spmd_join(p, x, cut_by(m, s, t.gather));
     x = among_zeros(p, x, spread);

@@ -125,28 +125,40 @@ static LLVMValueRef any_bad(emit *e, const inverse *v, const LLVMValueRef *x,
                        LLVMBuildFCmp(e->b, LLVMRealUNO, sum, sum, ""), "");
 }
 
-/* q becomes what division gives where one of them may not be right. */
+/* So many are divided at once: a turn of the loop below. */
+static int divided_at_once(int n)
+{
+    return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1;
+}
+
+/* q becomes what division gives where one of them may not be right.  That is
+ * seldom, and a division is twenty instructions, which ptxas takes its time
+ * for: so a few are written, in a loop in which the numbers go round. */
 static void divide_if(emit *e, LLVMValueRef bad, LLVMValueRef by,
                       const LLVMValueRef *x, LLVMValueRef *q, int n)
 {
-    LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(e->b), NULL}, after;
-    LLVMValueRef slow[BATCH];
+    LLVMValueRef at[BATCH], v[BATCH];
+    int few = divided_at_once(n);
+    LLVMBasicBlockRef no;
+    emit_loop l;
 
-    from[1] = emit_block(e, "divide");
-    after = emit_block(e, "divided");
-    LLVMBuildCondBr(e->b, bad, from[1], after);
-    LLVMPositionBuilderAtEnd(e->b, from[1]);
     for (int i = 0; i < n; i++)
-        slow[i] = LLVMBuildFDiv(e->b, x[i], by, "");
-    LLVMBuildBr(e->b, after);
-    LLVMPositionBuilderAtEnd(e->b, after);
-    for (int i = 0; i < n; i++) {
-        LLVMValueRef phi = LLVMBuildPhi(e->b, e->f32, ""),
-                     in[2] = {q[i], slow[i]};
-
-        LLVMAddIncoming(phi, in, from, 2);
-        q[i] = phi;
-    }
+        at[i] = emit_variable(e, q[i]);
+    no = emit_when(e, bad);
+    for (int i = 0; i < n; i++)
+        LLVMBuildStore(e->b, x[i], at[i]);
+    emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), few);
+    l.rolled = true;
+    for (int i = 0; i < n; i++)
+        v[i] = LLVMBuildLoad2(e->b, e->f32, at[i], "");
+    for (int i = 0; i < few; i++)
+        v[i] = LLVMBuildFDiv(e->b, v[i], by, "");
+    for (int i = 0; i < n; i++)
+        LLVMBuildStore(e->b, v[(i + few) % n], at[i]);
+    emit_loop_close(e, &l);
+    emit_when_end(e, no);
+    for (int i = 0; i < n; i++)
+        q[i] = LLVMBuildLoad2(e->b, e->f32, at[i], "");
 }
 
 /* ---- copies ---- */

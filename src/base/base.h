@@ -60,6 +60,8 @@ sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
 sd_status sd_note(sd_status st, const char *fmt, ...) SD_PRINTF(2, 3);
 sd_status sd_status_copy(const sd_error *st); /* NULL gives NULL */
 void sd_status_free(sd_status st); /* takes NULL and sd_no_memory's error */
+/* st, or then where that is NULL; of two errors the later one is freed. */
+sd_status sd_first(sd_status st, sd_status then);
 /* An error that is static, since there is no memory to make one in. */
 sd_status sd_no_memory(size_t bytes) __attribute__((returns_nonnull));
 

@@ -114,3 +114,11 @@ void sd_status_free(sd_status st)
     free(st->message);
     free(st);
 }
+
+sd_status sd_first(sd_status st, sd_status then)
+{
+    if (!st)
+        return then;
+    sd_status_free(then);
+    return st;
+}

@@ -93,15 +93,6 @@ static bool find(xpu_ccl *l)
     return l->GetErrorString;
 }
 
-/* The first that went wrong, of two that are taken. */
-static sd_status first(sd_status a, sd_status b)
-{
-    if (!a)
-        return b;
-    sd_status_free(b);
-    return a;
-}
-
 static sd_status said(const xpu_ccl *l, int error, const char *call)
 {
     if (error == SUCCESS || error == IN_PROGRESS)
@@ -380,9 +371,9 @@ static sd_status call_ranks(const xpu_ccl *l, const xpu_circle *c, made *m,
         st = said(l, l->CommInitRankConfig(&m->comm[i], c->n, id, i, &how),
                   "CommInitRankConfig");
         end = c->dev[i]->ops->reclaim(c->dev[i]);
-        st = first(st, end);
+        st = sd_first(st, end);
     }
-    return first(st, said(l, l->GroupEnd(), "GroupEnd"));
+    return sd_first(st, said(l, l->GroupEnd(), "GroupEnd"));
 }
 
 sd_status xpu_circle_make(xpu_ccl *l, const xpu_circle *c, xpu_ccl_id id)
@@ -431,7 +422,7 @@ static sd_status reclaim_all(const xpu_circle *c, lane *at, sd_status st)
     for (int i = c->n; i-- > 0;) {
         xpu_mark_release(at[i].mark);
         if (at[i].lent)
-            st = first(st, c->dev[i]->ops->reclaim(c->dev[i]));
+            st = sd_first(st, c->dev[i]->ops->reclaim(c->dev[i]));
     }
     return st;
 }
@@ -458,7 +449,7 @@ static sd_status call_hops(const wait *w, const lane *at, const xpu_hop *hop,
                       l->Recv(h->block, h->bytes, BYTE, h->peer, comm, stream),
                       "Recv");
     }
-    return first(st, said(l, l->GroupEnd(), "GroupEnd"));
+    return sd_first(st, said(l, l->GroupEnd(), "GroupEnd"));
 }
 
 static sd_status mark_all(const xpu_circle *c, lane *at)

@@ -28,15 +28,7 @@ static sd_status call_handler(XLA_FFI_InvokeContext *ctx)
                            .attrs = s->attrs};
     sd_status st = xpu_ffi_status(s->stage[stage](&f));
 
-    if (f.future) {
-        sd_status later = xpu_ffi_await(f.future);
-
-        if (st)
-            sd_status_free(later);
-        else
-            st = later;
-    }
-    return st;
+    return f.future ? sd_first(st, xpu_ffi_await(f.future)) : st;
 }
 
 /* While a program is loaded another may run: no stream is lent then. */
@@ -46,15 +38,11 @@ static sd_status call_stage(xpu_ffi *x, xpu_ffi_site *s,
     XLA_FFI_InvokeContext ctx = {
         .dev = x->dev, .ffi = x, .site = s, .stage = stage, .run = run};
     const xpu_device_ops *ops = x->dev->ops;
-    sd_status st = run ? ops->lend(x->dev, &ctx.stream) : NULL, bad;
+    sd_status st = run ? ops->lend(x->dev, &ctx.stream) : NULL;
 
     if (!st) {
         st = call_handler(&ctx);
-        bad = run ? ops->reclaim(x->dev) : NULL;
-        if (st)
-            sd_status_free(bad);
-        else
-            st = bad;
+        st = sd_first(st, run ? ops->reclaim(x->dev) : NULL);
     }
     return sd_note(st, "custom-call %s", s->t->target);
 }

@@ -133,10 +133,7 @@ static void drop(xpu_flight *f, sd_status st, bool here)
     bool any = false;
 
     pthread_mutex_lock(&all->lock);
-    if (f->st)
-        sd_status_free(st);
-    else
-        f->st = st;
+    f->st = sd_first(f->st, st);
     f->waits--;
     tail = all->tail[f->queue];
     while ((f = *head) && !f->waits) {
@@ -315,9 +312,7 @@ void xpu_flight_launched(xpu_flight *f, sd_status st, xpu_event *done)
         lend(f, m);
         xpu_mark_release(m);
     }
-    if (st)
-        sd_status_free(bad);
-    drop(f, st ? st : bad, false);
+    drop(f, sd_first(st, bad), false);
 }
 
 /* ---- how many ---- */

@@ -427,10 +427,7 @@ static sd_status run_parts(lapack *l, batch_run *r)
     r->parts = SD_MIN(r->batch, (int64_t)l->nthread * PARTS);
     sd_pool_run(l->pool, r->parts, run_part, r);
     for (int w = 0; w < l->nthread; w++) {
-        if (st)
-            sd_status_free(l->room[w].st);
-        else
-            st = l->room[w].st;
+        st = sd_first(st, l->room[w].st);
         l->room[w].st = NULL;
     }
     return st;

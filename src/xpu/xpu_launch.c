@@ -239,10 +239,7 @@ static sd_status first_error(const execution *e, sd_status st)
 
     for (int i = 0; i < e->nused && !bad; i++)
         bad = xpu_event_error(e->arg[i]->ready);
-    if (!bad)
-        return st;
-    sd_status_free(st);
-    return bad;
+    return sd_first(bad, st);
 }
 
 /* Others read its memory, and what they read came of its arguments and steps:

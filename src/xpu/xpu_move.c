@@ -235,10 +235,7 @@ static void hand_on(awaited *a)
     a->task.run = put_in_place;
     if (!(st = xpu_stream_push(&xpu_far_moves(a->far)->stream, &a->task)))
         return;
-    if (a->st)
-        sd_status_free(st);
-    else
-        a->st = st;
+    a->st = sd_first(a->st, st);
     end_awaited(a);
 }
 

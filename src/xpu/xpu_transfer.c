@@ -168,9 +168,7 @@ static void land(xpu_flight *f, sd_status st)
     transfer *t = (transfer *)f;
     sd_status bad = t->from_host ? NULL : xpu_event_error(t->buffer->ready);
 
-    if (bad)
-        sd_status_free(st);
-    finish(t, bad ? bad : st);
+    finish(t, sd_first(bad, st));
 }
 
 /* The source is ready now; st is of waiting for it. */

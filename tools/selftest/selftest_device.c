@@ -455,10 +455,7 @@ static sd_status run_threads(selftest *s, int turns)
     }
     for (int i = 0; i < n; i++) {
         pthread_join(t[i], NULL);
-        if (!st)
-            st = w[i].st;
-        else
-            sd_status_free(w[i].st);
+        st = sd_first(st, w[i].st);
     }
     xpu_program_release(w[0].x);
     return st;

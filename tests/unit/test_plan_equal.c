@@ -153,11 +153,13 @@ static const span blocks_left[] = {
     MEMBER(plan_blocks, deep),     MEMBER(plan_blocks, m_whole)};
 static const span none_left[] = {{0, 0}};
 
-/* clang does not tell which bytes are padding: there no byte is looked at. */
+/* clang does not tell which bytes are padding: there the test is skipped. */
 #if __has_builtin(__builtin_clear_padding)
 #define CLEAR_PADDING(x) __builtin_clear_padding(x)
+enum { KNOWS_PADDING = 1 };
 #else
-#define CLEAR_PADDING(x) memset(x, 0, sizeof *(x))
+#define CLEAR_PADDING(x) (void)(x)
+enum { KNOWS_PADDING = 0 };
 #endif
 /* The bytes of a struct that belong to a member are not 0. */
 #define FULL(type) \
@@ -219,6 +221,10 @@ static void kernels_are_equal_only_in_every_byte(void **state)
     example *x = make_example(a), *y;
 
     (void)state;
+    if (!KNOWS_PADDING) {
+        sd_arena_destroy(a);
+        skip();
+    }
     for (size_t s = 0; s < SD_COUNTOF(structs); s++) {
         assert_in_range(structs[s].size, 1, sizeof full);
         structs[s].full(full);

@@ -51,13 +51,14 @@ JAX_SOURCE ?=
 SHARD ?= 1/1
 SAMPLE ?= 1
 WORKERS ?= 1
+JUDGE ?= cpu
 DEVICES ?= 1
 jax-tests:                       # JAX's own tests: docs/conformance.md
 	@[ -n '$(JAX_SOURCE)' ] || { echo "jax-tests: JAX_SOURCE=path: JAX's repository, a checkout at the wheel's tag or a bare one"; exit 2; }
 	@tools/setup.sh jax-tests
 	@$(PY) tests/jax/run.py --device $(DEVICE) --devices $(DEVICES) --source '$(JAX_SOURCE)' --files '$(FILES)' \
-	    --shard $(SHARD) --sample $(SAMPLE) --workers $(WORKERS) $(if $(X64),--x64 $(X64))
-	@$(PY) tests/jax/table.py --print \
+	    --shard $(SHARD) --sample $(SAMPLE) --workers $(WORKERS) --judge $(JUDGE) $(if $(X64),--x64 $(X64)) $(if $(LEAN),--lean)
+	@$(PY) tests/jax/table.py --print --judge $(JUDGE) \
 	    --devices $(DEVICE)$(if $(filter-out 1,$(DEVICES)),-$(DEVICES))
 
 conform-ops: DEVICE = eval       # every op x type x shape; also DEVICE=host, cl

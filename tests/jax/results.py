@@ -1,5 +1,5 @@
 """What is known of JAX's tests: their files, and the results so far, which lie
-in build/jax-tests: R/<jaxlib>/x64-N/ and <device>/<jaxlib>-<commit>/U-x64-N/,
+in build/jax-tests: R/<jaxlib>/x64-N/ (R.cuda/ where CUDA judges) and <device>/<jaxlib>-<commit>/U-x64-N/,
 a file of JSON lines for each test file.  Of several devices they lie in
 R-<n>/ and <device>-<n>/."""
 import json
@@ -51,6 +51,7 @@ def chosen(file, name, cut):
 
 
 JAXLIB = None  # whose results are read, if not the installed one's
+JUDGE = "cpu"  # JAX's platform that R runs on
 
 
 def jaxlib_version():
@@ -83,7 +84,8 @@ def checkout(source, tag):
 def folder_of(mode, x64, device, commit):
     if mode == "R":
         _, several, n = device.partition("-")
-        return os.path.join(OUT, "R" + several + n, jaxlib_version(),
+        of = "" if JUDGE == "cpu" else "." + JUDGE
+        return os.path.join(OUT, "R" + of + several + n, jaxlib_version(),
                             f"x64-{x64}")
     return os.path.join(OUT, device, f"{jaxlib_version()}-{commit}",
                         f"{mode}-x64-{x64}")

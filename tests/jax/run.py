@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """JAX's own tests on a device of ours; docs/conformance.md says what counts.
 
-  R  on JAX's CPU, with as many devices (one); run once and kept
+  R  on the judge, JAX's CPU, with as many devices (one); run once and kept
   P  what passes in R
   U  P on `xpu`
   D  of those, what skips in U, told that it is on a CPU
 
-A test passes if it passes in U, or skips in U and passes in D.  Tests run in
+A test passes if it passes in U, or skips in U and passes in D.  With --lean U
+runs all tests first, and R only those that do not pass in U: R of all takes
+hours, which another judge (--judge=cuda) has no machine for.  Tests run in
 processes that are replaced when they die, hang or grow.  Results are appended
 as they come: a run that is stopped goes on where it was.
 """
@@ -50,12 +52,21 @@ class Job:
         n = self.run.args.devices
         if n > 1:
             env["JAX_NUM_CPU_DEVICES"] = str(n)
+        if self.mode == "R" and known.JUDGE != "cpu":
+            env.update(JAX_PLATFORMS=known.JUDGE + ",cpu",
+                       XLA_PYTHON_CLIENT_PREALLOCATE="false")
         if self.mode != "R":
             device = self.run.args.device
             env.update(JAX_PLATFORMS="xpu,cpu", SUNDOG_DEVICE=device)
             if n > 1:
                 env[SPLIT[device]] = str(n)
         return env
+
+    def plugins(self):
+        """Those that JAX may load: a process holds 300 MB more with CUDA's."""
+        if self.mode != "R":
+            return "ours"
+        return "none" if known.JUDGE == "cpu" else "all"
 
     def cut(self):
         """What of the file is in the sample, the shard and the part."""
@@ -64,12 +75,14 @@ class Job:
 
     def wanted(self):
         """Ids as far as they are known; None: the file has to say."""
-        if self.mode == "R":
+        if self.mode == self.run.stages[0]:
             return self.results.read(self.file)[0]
+        u = self.run.results["U", self.x64].read(self.file)[1]
+        if self.mode == "R":
+            return {n for n in u if u[n]["status"] != "pass"}
         p = self.run.results["R", self.x64].passed(self.file)
         if self.mode == "U":
             return p
-        u = self.run.results["U", self.x64].read(self.file)[1]
         return {n for n in p if u.get(n, {}).get("status") in ("skip",
                                                                "absent")}
 
@@ -94,7 +107,7 @@ class Worker:
         self.request = tempfile.NamedTemporaryFile("w", suffix=".json")
         json.dump({"only": only, "cut": job.cut(), "most_mb": args.most_mb,
                    "dut": "cpu" if job.mode == "D" else None,
-                   "alone": job.mode == "R"}, self.request)
+                   "plugins": job.plugins()}, self.request)
         self.request.flush()
         self.log = tempfile.TemporaryFile()
         self.pipe, write = os.pipe()
@@ -186,6 +199,7 @@ class Run:
         self.source = known.checkout(args.source, args.tag)
         i, n = args.shard.split("/")
         self.shard = int(i) - 1, int(n)
+        self.stages = "URD" if args.lean else "RUD"
         self.until = time.time() + (args.seconds or float("inf"))
         commit = args.commit or known.our_commit()
         self.results = {
@@ -262,6 +276,10 @@ def arguments():
                    help="host, cl, or cpu: JAX's own, R alone")
     p.add_argument("--devices", type=int, default=1,
                    help="so many of it, and of JAX's CPU")
+    p.add_argument("--judge", default="cpu", choices=["cpu", "cuda"],
+                   help="JAX's own platform that R runs on")
+    p.add_argument("--lean", action="store_true",
+                   help="U runs all tests, R only those that do not pass in U")
     p.add_argument("--files", default="",
                    help="names or tiers by comma; A,B when not given, M of "
                    "several devices")
@@ -285,11 +303,12 @@ def arguments():
 
 
 def main():
-    run = Run(arguments())
-    run.stage("R")
+    args = arguments()
+    known.JUDGE = args.judge
+    run = Run(args)
+    for mode in "R" if run.args.device == "cpu" else run.stages:
+        run.stage(mode)
     if run.args.device != "cpu":
-        run.stage("U")
-        run.stage("D")
         run.results["U", 0].note(
             tag=run.args.tag, files=run.args.files, x64=run.args.x64,
             sample=run.args.sample, shard=run.args.shard,

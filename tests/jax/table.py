@@ -3,7 +3,7 @@
 last part, of tests/conform, is kept as it stands.
 
 usage: table.py [--commit C] [--devices host,cl] [--jaxlib V] [--print]
-                [--strict]
+                [--judge cuda] [--strict]
 --strict ends with 1 where a test fails that failures.tsv does not list.
 """
 import argparse
@@ -42,6 +42,8 @@ tracing; on `cl` each kernel is compiled by the driver, which is several times a
 | take one width | `X64=1` |
 | stop, and go on | end it; the same command goes on where it was, `tests/jax/run.py --seconds N` ends itself |
 | run those of several devices (tier M), R on as many of JAX's CPU | `DEVICES=8` |
+| ask another judge than JAX's CPU for R: `cuda`, JAX's own on the same card | `JUDGE=cuda` |
+| run U first, and R only on what does not pass there | `LEAN=1` |
 | keep results elsewhere | `OUT_OF_JAX_TESTS=folder` |
 
 Results are JSON lines, a file for each test file, by jaxlib and commit. `tests/jax/nightly.sh` takes a fixed sample of 15 minutes and fails where a test fails that
@@ -78,13 +80,17 @@ class File:
         def read(mode):
             return Results(known.folder_of(mode, x64, device,
                                            commit)).read(file)
-        u, d = read("U")[1], read("D")[1]
-        ids, r = read("R")
+        in_u, u = read("U")
+        d = read("D")[1]
+        in_r, r = read("R")
+        ids = in_r or in_u
         self.tests, self.in_r = len(ids or ()), len(r)
         self.p = {n for n, r in r.items() if r["status"] == "pass"}
+        # With run.py --lean R is not asked what passes in U.
+        self.p |= {n for n in u if u[n]["status"] == "pass" and n not in r}
         self.memory = [(added(mine[n]), added(r[n]), f"{file}::{n}", x64)
                        for mine in (u, d) for n in mine
-                       if n in self.p and mine[n]["status"] == "pass"
+                       if n in self.p & set(r) and mine[n]["status"] == "pass"
                        and "held" in mine[n] and "held" in r[n]]
         self.run, self.passed, self.by_d, self.failed = 0, 0, 0, []
         for name in sorted(self.p & set(u)):
@@ -214,10 +220,11 @@ def main():
     p.add_argument("--commit", default="")
     p.add_argument("--devices", default="host,cl,host-8")
     p.add_argument("--jaxlib", default=None)
+    p.add_argument("--judge", default="cpu", help="as run.py had it")
     p.add_argument("--print", action="store_true")
     p.add_argument("--strict", action="store_true")
     args = p.parse_args()
-    known.JAXLIB = args.jaxlib
+    known.JAXLIB, known.JUDGE = args.jaxlib, args.judge
     lines, failed = [HEAD], []
     for device in args.devices.split(","):
         found = commits(device, known.jaxlib_version())

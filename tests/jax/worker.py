@@ -3,9 +3,9 @@
 usage: worker.py REQUEST_FILE FOLDER FILE DESCRIPTOR   (run.py starts it)
 
 The request is JSON: `only` (the ids to run, null: all of `cut`), `dut` (what
-the tests shall think they run on, or null), `alone` (not even our plugin is
-loaded; another's never is: JAX's for CUDA takes 300 MB, which the first test of
-each process would be charged with) and `most_mb`.  What is told goes to the
+the tests shall think they run on, or null), `plugins` (that JAX may load: "none",
+"ours" or "all"; JAX's for CUDA takes 300 MB, which the first test of each
+process would be charged with) and `most_mb`.  What is told goes to the
 descriptor, a JSON object a line: {"ids": [...]} once, then {"start": id} and
 {"id": ..., "status": ...} for each test, {"end": code} last.  A process that
 dies or hangs has said by then which test it was in.
@@ -111,7 +111,9 @@ def main(request, folder, file, descriptor):
     import jax._src.test_util as jtu
     jtu.request_cpu_devices = lambda n: None  # as many as on ours
     from jax._src import xla_bridge
-    xla_bridge.discover_pjrt_plugins = (lambda: None) if request["alone"] else ours
+    if request["plugins"] != "all":
+        xla_bridge.discover_pjrt_plugins = (
+            ours if request["plugins"] == "ours" else lambda: None)
     code = pytest.main(
         ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir",
          folder, "-c", os.path.join(folder, "pyproject.toml"),

@@ -192,6 +192,7 @@ static plan_part move_elements(const digits *d, int from, int to, int digit,
     plan_part_slot(k, arg, n, numbers_of(d), SD_U32, PLAN_READ);
     k->sort->inner_out = last ? s->inner : 1;
     k->unit_groups = d->team > 1 ? 2 : 0;
+    plan_sort_narrow(k, d->p->dev);
     return (plan_part){k, arg};
 }
 

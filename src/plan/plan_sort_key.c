@@ -303,6 +303,20 @@ static int team_of(int64_t n, int each)
     return (int)((n + (int64_t)32 * each - 1) / ((int64_t)32 * each)) * 32;
 }
 
+/* Registers of OpenCL's GPUs are a sub-group's: where elements of its items
+ * would take all, sub-groups have half as many items, as narrow_groups in
+ * plan_tile.c has it.  Eight elements an item took 8,192 bytes of other memory
+ * on pvc in sub-groups of 32, and take none in those of 16. */
+void plan_sort_narrow(plan_kernel *k, const device_desc *dev)
+{
+    enum { AN_ELEMENT = 2 * (8 + 8) /* bytes of it and of its place in memory,
+                                       and of one that takes its turn */ };
+
+    if (dev->kind == DEVICE_CL && dev->registers &&
+        (int64_t)k->sort->each * AN_ELEMENT >= dev->registers)
+        k->subgroup /= 2;
+}
+
 bool plan_sort_in_items(plan_kernel *k, int64_t n, const device_desc *dev)
 {
     plan_sort *s = k->sort, was = *s;
@@ -324,6 +338,7 @@ bool plan_sort_in_items(plan_kernel *k, int64_t n, const device_desc *dev)
                                        : (s->rows + abreast - 1) / abreast;
     k->tiles = tiles;
     k->group = k->items = s->team * abreast;
+    plan_sort_narrow(k, dev);
     plan_add_work(k, s->scratch);
     return true;
 }

@@ -37,6 +37,8 @@ int plan_sort_group(int64_t n, const device_desc *dev);
 /* A row, or a piece, of up to n elements in the registers of a team of items;
  * false: they are too many, or their order is none of numbers. */
 bool plan_sort_in_items(plan_kernel *k, int64_t n, const device_desc *dev);
+/* Smaller sub-groups, where elements of their items want the registers. */
+void plan_sort_narrow(plan_kernel *k, const device_desc *dev);
 /* Rows that no group's memory holds, in pieces; false where they are short. */
 bool plan_sort_in_parts(plan_kernel *k, const device_desc *dev);
 /* Elements in order by `bits` bits of their codes alone, from bit `from` on;

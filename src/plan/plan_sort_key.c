@@ -309,8 +309,10 @@ static int team_of(int64_t n, int each)
  * on pvc in sub-groups of 32, and take none in those of 16. */
 void plan_sort_narrow(plan_kernel *k, const device_desc *dev)
 {
-    enum { AN_ELEMENT = 2 * (8 + 8) /* bytes of it and of its place in memory,
-                                       and of one that takes its turn */ };
+    enum {
+        AN_ELEMENT = 2 * (8 + 8) /* bytes of it and of its place in memory,
+                                    and of one that takes its turn */
+    };
 
     if (dev->kind == DEVICE_CL && dev->registers &&
         (int64_t)k->sort->each * AN_ELEMENT >= dev->registers)

@@ -41,7 +41,7 @@ typedef struct known {
 
 typedef struct {
     sd_arena *a;
-    LLVMBuilderRef b;
+    LLVMContextRef cx;
     LLVMTargetDataRef data; /* borrowed */
     LLVMTypeRef i8, i64;
     sd_map *known; /* of the function at hand, by the sum's hash */
@@ -299,11 +299,29 @@ static void note(nearer *x, uint64_t key, const address *s, LLVMValueRef p,
     sd_map_set(x->known, key, k);
 }
 
+/* An address so far from p, for `in`.  No arena is asked while there is a
+ * builder: where memory runs out, sd_catch frees what arenas have, and nothing
+ * else. */
+static LLVMValueRef beside(const nearer *x, LLVMValueRef in, LLVMValueRef p,
+                           uint64_t far)
+{
+    LLVMBuilderRef b;
+    LLVMValueRef d = LLVMConstInt(x->i64, far, 0);
+
+    if (!far)
+        return p;
+    b = LLVMCreateBuilderInContext(x->cx);
+    LLVMPositionBuilderBefore(b, in);
+    p = LLVMBuildGEP2(b, x->i8, p, &d, 1, "");
+    LLVMDisposeBuilder(b);
+    return p;
+}
+
 /* Operand i of `in` is accessed in block `at`, for certain or perhaps. */
 static void draw_near(nearer *x, LLVMValueRef in, unsigned i, int at,
                       bool certain)
 {
-    LLVMValueRef p = LLVMGetOperand(in, i), d;
+    LLVMValueRef p = LLVMGetOperand(in, i);
     address s = {.n = 0};
     const known *k;
     uint64_t key;
@@ -313,10 +331,7 @@ static void draw_near(nearer *x, LLVMValueRef in, unsigned i, int at,
     key = hash(&s);
     k = find_known(x, sd_map_get(x->known, key), &s, at);
     if (k && k->pointer != p) {
-        d = LLVMConstInt(x->i64, s.constant - k->sum.constant, 0);
-        LLVMPositionBuilderBefore(x->b, in);
-        p = LLVMIsNull(d) ? k->pointer
-                          : LLVMBuildGEP2(x->b, x->i8, k->pointer, &d, 1, "");
+        p = beside(x, in, k->pointer, s.constant - k->sum.constant);
         LLVMSetOperand(in, i, p);
     }
     if (certain && (!k || distance(&s, k) >= FAR))
@@ -378,7 +393,7 @@ static void visit_function(nearer *x, LLVMValueRef fn)
 void target_near(LLVMModuleRef m, LLVMContextRef cx)
 {
     nearer x = {.a = sd_arena_create(),
-                .b = LLVMCreateBuilderInContext(cx),
+                .cx = cx,
                 .data = LLVMGetModuleDataLayout(m),
                 .i8 = LLVMInt8TypeInContext(cx),
                 .i64 = LLVMInt64TypeInContext(cx)};
@@ -387,6 +402,5 @@ void target_near(LLVMModuleRef m, LLVMContextRef cx)
          fn = LLVMGetNextFunction(fn))
         if (!LLVMIsDeclaration(fn))
             visit_function(&x, fn);
-    LLVMDisposeBuilder(x.b);
     sd_arena_destroy(x.a);
 }

@@ -514,7 +514,7 @@ bool hlo_attend_is_named(const hlo_inst *in);
 /* False: in is no such call, or its operands do not fit. */
 bool hlo_attend_read(const hlo_inst *in, hlo_attend *out);
 /* Is it one that kernels do?  q, k and v are of 16 bits, d and e their last
- * dimensions, multiples of 8 from 16 to 256, of gradients to 128; no array has
+ * dimensions (but see hlo_attend_is_turned), multiples of 8 from 16 to 256, of gradients to 128; no array has
  * 2^31 elements. */
 enum { HLO_ATTEND_LEAST = 16, HLO_ATTEND_MOST = 256, HLO_ATTEND_PART = 8,
        HLO_ATTEND_MOST_GRADIENT = 128 };
@@ -526,6 +526,13 @@ bool hlo_attend_has_kernel(const hlo_inst *in);
 enum { HLO_ATTEND_LEAST_READ = 32, HLO_ATTEND_MOST_READ = 128,
        HLO_ATTEND_MOST_ROWS = 1 << 24 /* of a matrix, and bytes of one */ };
 bool hlo_attend_is_matrices(const hlo_attend *a);
+/* Or those whose items bring k and v?  v's last dimension are keys: it is
+ * turned.  Keys are whole blocks, d whole steps of 16; it is no gradient and
+ * gives nothing for one. */
+enum { HLO_ATTEND_KEYS_GATHERED = 32, HLO_ATTEND_STEP_GATHERED = 16 };
+bool hlo_attend_is_turned(const hlo_attend *a);
+bool hlo_attend_is_gathered(const hlo_attend *a);
+bool hlo_attend_fits_gathering(int64_t keys, int64_t d, int64_t e);
 /* As far as it is told by the dimensions of a position of q and k, and of v,
  * and by the rows of a matrix and the elements of one. */
 bool hlo_attend_fits_blocks(int64_t d, int64_t e);

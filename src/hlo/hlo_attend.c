@@ -208,14 +208,38 @@ static bool fits_types(const hlo_inst *in, const hlo_attend *a)
            in->arg[2]->shape->dtype == t;
 }
 
-/* Lines of d and of e lie along memory. */
+bool hlo_attend_is_turned(const hlo_attend *a)
+{
+    const int64_t *v = a->stride[2];
+
+    return a->kind == HLO_ATTEND_VALUE && v[HLO_ATTEND_K] == 1 &&
+           v[HLO_ATTEND_E] >= a->extent[HLO_ATTEND_K];
+}
+
+/* Lines of d and of e lie along memory, or v is turned. */
 static bool fits_lines(const hlo_attend *a)
 {
+    bool turned = hlo_attend_is_turned(a);
+
     for (int i = 0; i < hlo_attend_result(a) + a->nresult; i++)
         for (int axis = HLO_ATTEND_D; axis <= HLO_ATTEND_E; axis++)
-            if (a->stride[i][axis] > 1)
+            if (a->stride[i][axis] > 1 && (i != 2 || !turned))
                 return false;
     return true;
+}
+
+bool hlo_attend_fits_gathering(int64_t keys, int64_t d, int64_t e)
+{
+    return keys % HLO_ATTEND_KEYS_GATHERED == 0 &&
+           d % HLO_ATTEND_STEP_GATHERED == 0 && e <= HLO_ATTEND_MOST_READ;
+}
+
+bool hlo_attend_is_gathered(const hlo_attend *a)
+{
+    return hlo_attend_is_turned(a) && a->nresult == 1 &&
+           hlo_attend_fits_gathering(a->extent[HLO_ATTEND_K],
+                                     a->extent[HLO_ATTEND_D],
+                                     a->extent[HLO_ATTEND_E]);
 }
 
 bool hlo_attend_fits_blocks(int64_t d, int64_t e)

@@ -38,6 +38,7 @@ typedef struct {
     int64_t extent[ATTEND_ALL];
     int naxis, key, row; /* axes */
     int q; /* which operand of the first product has rows */
+    bool turned; /* kernels want v with keys last */
     hlo_inst *seen[ATTEND_SEEN];
     int nseen;
     hlo_comp *comp; /* the function of a score; then of its gradient */

@@ -289,8 +289,9 @@ static int find_operands(const attend_pattern *p, hlo_at at, operand *x,
                       attend_operand_view(p->dot, of, &p->dot_view, ATTEND_D),
                       hlo_attend_letter(HLO_ATTEND_D));
     }
-    x[2] = last_axis(p, at, p->value, attend_value_view(p),
-                     hlo_attend_letter(HLO_ATTEND_E));
+    x[2] =
+        last_axis(p, at, p->value, attend_value_view(p),
+                  hlo_attend_letter(p->turned ? HLO_ATTEND_K : HLO_ATTEND_E));
     for (int i = 0; i < p->nleaf; i++)
         x[nown + i] = apart(p, at, p->leaf[i].in, &p->leaf[i].v);
     return nown + p->nleaf;

@@ -298,6 +298,7 @@ static bool fits(attend_pattern *p, const device_desc *dev)
 
     if (own < 0 || has_rows(p))
         return false;
+    p->turned = pass_gathers_attention(dev);
     p->extent[ATTEND_D] = depth;
     p->extent[ATTEND_E] = p->value->shape->dim[own];
     return fits_types(p) && p->extent[p->row] >= LEAST_ROWS &&
@@ -305,7 +306,10 @@ static bool fits(attend_pattern *p, const device_desc *dev)
            fits_depth(p->extent[ATTEND_E]) && fits_index(p->dot->arg[0]) &&
            fits_index(p->dot->arg[1]) && fits_index(p->value) &&
            fits_index(p->last) && fills_device(p, dev) &&
-           (dev->features & DEVICE_HAS_WGMMA || fits_matrices(p));
+           (dev->features & DEVICE_HAS_WGMMA ||
+            (p->turned ? hlo_attend_fits_gathering(p->extent[p->key], depth,
+                                                   p->extent[ATTEND_E])
+                       : fits_matrices(p)));
 }
 
 static bool find(attend_pattern *p, hlo_inst *dot, int k,
@@ -325,7 +329,7 @@ static bool put(attend_pattern *p, const device_desc *dev)
         attend_call(p);
         return true;
     }
-    if (attend_find_gradient(&g)) {
+    if (!p->turned && attend_find_gradient(&g)) {
         if (is_closed(p, &g)) {
             attend_call_gradient(&g);
             return true;
@@ -352,7 +356,8 @@ bool hlo_opt_attend(hlo_module *m, const device_desc *dev)
 {
     bool changed = false;
 
-    if ((!(dev->features & DEVICE_HAS_WGMMA) && !pass_attends_matrices(dev)) ||
+    if ((!(dev->features & DEVICE_HAS_WGMMA) && !pass_attends_matrices(dev) &&
+         !pass_gathers_attention(dev)) ||
         !m->made[HLO_DOT])
         return false;
     hlo_for_each_comp(c, m) {

@@ -127,10 +127,12 @@ bool pass_has_attend_kernel(const hlo_inst *in, const device_desc *dev)
 {
     hlo_attend a;
 
-    return hlo_attend_has_kernel(in) &&
-           (dev->features & DEVICE_HAS_WGMMA ||
-            (pass_attends_matrices(dev) && hlo_attend_read(in, &a) &&
-             hlo_attend_is_matrices(&a)));
+    if (!hlo_attend_has_kernel(in) || !hlo_attend_read(in, &a))
+        return false;
+    if (hlo_attend_is_turned(&a))
+        return pass_gathers_attention(dev) && hlo_attend_is_gathered(&a);
+    return dev->features & DEVICE_HAS_WGMMA ||
+           (pass_attends_matrices(dev) && hlo_attend_is_matrices(&a));
 }
 
 bool pass_has_places_kernel(const hlo_inst *in, const device_desc *dev)

@@ -151,5 +151,10 @@ static inline bool pass_attends_matrices(const device_desc *dev)
 
     return (dev->features & needs) == needs;
 }
+/* Or does each item bring its own, of v with keys last? */
+static inline bool pass_gathers_attention(const device_desc *dev)
+{
+    return dev->features & DEVICE_HAS_DPAS8;
+}
 
 #endif

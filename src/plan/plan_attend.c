@@ -329,6 +329,12 @@ static void tile_gradient(plan_attend *a)
     a->pairs = PAIRS + 1;
 }
 
+/* Of q, in local memory. */
+static size_t gathered_bytes(const plan_attend *a)
+{
+    return (size_t)(a->rows * a->of.extent[HLO_ATTEND_D]) * sizeof(uint16_t);
+}
+
 /* Columns of sums that a sub-group has at a time. */
 static int64_t sums_of(const hlo_attend *a, bool apart)
 {
@@ -367,6 +373,24 @@ static void tile_reading(plan_kernel *k)
     k->large = true;
 }
 
+/* A sub-group of 8 items has 256 registers of these: sums of 16 rows take two a
+ * column of v, scores half as many a key. */
+static void tile_gathering(plan_kernel *k)
+{
+    plan_attend *a = k->attend;
+    const plan_engine_info *of = &plan_engine_table[a->engine];
+    int64_t sums = a->of.extent[HLO_ATTEND_E];
+
+    a->rows = READERS * of->m * (sums <= MOST_NARROW ? 2 : 1);
+    a->keys = sums <= MOST_NARROW / 2 || sums > MOST_NARROW
+                  ? HLO_ATTEND_KEYS_GATHERED
+                  : HLO_ATTEND_STEP_GATHERED;
+    k->subgroup = of->items;
+    k->group = k->items = READERS * k->subgroup;
+    k->large = true;
+    plan_add_work(k, gathered_bytes(a));
+}
+
 static void tile_copying(plan_kernel *k)
 {
     plan_attend *a = k->attend;
@@ -385,6 +409,8 @@ static plan_engine engine_of(sd_dtype t, const device_desc *dev)
 {
     if (dev->features & DEVICE_HAS_WGMMA)
         return t == SD_BF16 ? PLAN_ENGINE_WGMMA_BF16 : PLAN_ENGINE_WGMMA_F16;
+    if (dev->features & DEVICE_HAS_DPAS8)
+        return t == SD_BF16 ? PLAN_ENGINE_DPAS8_BF16 : PLAN_ENGINE_DPAS8_F16;
     return t == SD_BF16 ? PLAN_ENGINE_DPAS16_BF16 : PLAN_ENGINE_DPAS16_F16;
 }
 
@@ -394,7 +420,9 @@ void plan_tile_attend(plan_kernel *k, const device_desc *dev)
     int axis = plan_attend_axis(a, false), fixed;
 
     a->engine = engine_of(k->slot[0].dtype, dev);
-    if (plan_attend_reads(a))
+    if (plan_attend_gathers(a))
+        tile_gathering(k);
+    else if (plan_attend_reads(a))
         tile_reading(k);
     else
         tile_copying(k);
@@ -427,7 +455,9 @@ void plan_print_attend(sd_buf *b, const plan_kernel *k)
 
     sd_buf_fmt(b, "  attend%s %d rows by %d keys, ", of[a->of.kind], a->rows,
                a->keys);
-    if (plan_attend_reads(a))
+    if (plan_attend_gathers(a))
+        sd_buf_str(b, "gathered");
+    else if (plan_attend_reads(a))
         sd_buf_fmt(b, "read by blocks%s", a->apart ? ", k and v apart" : "");
     else
         sd_buf_fmt(b, "%d pairs", a->pairs);
@@ -489,6 +519,15 @@ static bool fits_group(const plan_kernel *k, const device_desc *dev)
     int fixed = plan_attend_block(a, plan_attend_axis(a, false)),
         block = plan_attend_block(a, plan_attend_axis(a, true));
 
+    if (plan_attend_gathers(a))
+        return k->group == READERS * of->items && k->subgroup == of->items &&
+               fixed % (READERS * of->m) == 0 &&
+               fixed <= READERS * PLAN_SQUARE &&
+               HLO_ATTEND_KEYS_GATHERED % block == 0 &&
+               block % HLO_ATTEND_STEP_GATHERED == 0 &&
+               k->local_bytes >= gathered_bytes(a) &&
+               k->local_bytes <= dev->local_bytes &&
+               hlo_attend_is_gathered(&a->of);
     if (plan_attend_reads(a))
         return k->group == fixed / PLAN_SQUARE * of->items &&
                k->subgroup == of->items && block % PLAN_SQUARE == 0 &&

@@ -31,6 +31,9 @@ enum { PLAN_ATTEND_COPIED = 4 /* q, k, v, of gradients the cotangent */ };
  * sub-group of a group has PLAN_SQUARE of its rows and goes through the keys by
  * itself; they are a group for the cache, of which they read the same k and v.
  *
+ * Where there are no such messages a sub-group of 8 items has 8 or 16 rows, q in
+ * local memory, and its items read k, and v with keys last, for themselves.
+ *
  * A gradient of q is done the same way, with the cotangent beside q.  Of k and v
  * a group has `keys` keys, and goes through the rows: k and v are read once, and
  * blocks of q and the cotangent take turns.  `pairs` are three there: sums go on
@@ -62,10 +65,17 @@ static inline int plan_attend_block(const plan_attend *a, int axis)
 {
     return axis == HLO_ATTEND_K ? a->keys : a->rows;
 }
-/* Do messages bring operands to registers? */
+/* Does each sub-group bring operands to registers? */
 static inline bool plan_attend_reads(const plan_attend *a)
 {
     return plan_engine_table[a->engine].panels;
+}
+/* Are there no such messages, and items bring k and v, turned, and q from local
+ * memory? */
+static inline bool plan_attend_gathers(const plan_attend *a)
+{
+    return plan_attend_reads(a) && plan_engine_table[a->engine].items <
+                                       PLAN_SQUARE;
 }
 static inline int plan_attend_copied(const plan_attend *a)
 {

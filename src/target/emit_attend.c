@@ -280,6 +280,8 @@ void emit_attend(emit *e)
     if (plan_attend_reads(t.a)) {
         if (t.a->slope)
             emit_attend_slope(e);
+        else if (plan_attend_gathers(t.a))
+            emit_attend_gather(e);
         else
             emit_attend_read(e);
         return;

@@ -50,9 +50,13 @@ struct emit_attend_abi {
     void (*sum_scale)(emit *e, const emit_own_sum *s, LLVMValueRef by, int of);
     void (*sum_fold)(emit *e, const emit_own_sum *s, LLVMValueRef v,
                      LLVMValueRef by, int of);
-    /* So many rows of f32 as x, rounded. */
+    /* So many rows of f32 as x, rounded; where x has twice as many columns as
+     * there are items, two of these side by side. */
     LLVMValueRef (*narrow)(emit *e, LLVMValueRef v);
-    /* Of the vector's rows, PLAN_SQUARE of them, item i gets row i's largest
+    LLVMValueRef (*join)(emit *e, LLVMValueRef v, LLVMValueRef w);
+    /* x, which lies in local memory row by row. */
+    LLVMValueRef (*local_rows)(emit *e, LLVMValueRef p);
+    /* Of the vector's rows, as many as items, item i gets row i's largest
      * number, or its sum; and what item i has, the same for all. */
     LLVMValueRef (*of_rows)(emit *e, LLVMValueRef v, bool is_sum);
     LLVMValueRef (*of_item)(emit *e, LLVMValueRef v, int i);
@@ -169,7 +173,11 @@ LLVMValueRef attend_is_near(attending *t, LLVMValueRef m);
 
 void emit_attend_read(emit *e);
 
-/* ---- emit_attend_slope.c: their gradients ---- */
+/* ---- emit_attend_gather.c: those whose operands items bring ---- */
+
+void emit_attend_gather(emit *e);
+
+/* ---- emit_attend_slope.c: gradients of those that messages bring ---- */
 
 void emit_attend_slope(emit *e);
 

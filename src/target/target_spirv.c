@@ -118,6 +118,11 @@ static LLVMValueRef block_at(emit *e, LLVMValueRef p, unsigned bits)
                         &p, 1);
 }
 
+LLVMValueRef target_local_rows(emit *e, LLVMValueRef p)
+{
+    return block_at(e, p, 32);
+}
+
 static void square(emit *e, const emit_side *s, LLVMValueRef p, LLVMValueRef *v)
 {
     int each = s->y ? e->k->subgroup : ROWS;

@@ -1,5 +1,5 @@
 /* Attention for Intel's GPUs: what lies between products by the matrix engine.
- * A sub-group has 16 rows of 16 items. */
+ * A sub-group has 16 rows of 16 items, or of 8 items one or two times 8. */
 #include "target_visa.h"
 
 enum { ROWS = 8 };
@@ -32,10 +32,24 @@ static LLVMValueRef narrow(emit *e, LLVMValueRef v)
         LLVMVectorType(LLVMInt16TypeInContext(e->cx), ROWS), &v, 1);
 }
 
+/* Of 8 items: 16 columns, two a word. */
+static LLVMValueRef join(emit *e, LLVMValueRef v, LLVMValueRef w)
+{
+    bool bf16 = e->k->slot[0].dtype == SD_BF16;
+    LLVMValueRef arg[2] = {v, w};
+
+    return emit_builtin(e, bf16 ? TARGET_JOIN_BF16 : TARGET_JOIN_F16,
+                        "convergent", LLVMVectorType(e->i32, ROWS), arg, 2);
+}
+
 static LLVMValueRef of_rows(emit *e, LLVMValueRef v, bool is_sum)
 {
-    return emit_builtin(e, is_sum ? TARGET_ROWS_SUM : TARGET_ROWS_MOST,
-                        "convergent", e->f32, &v, 1);
+    static const char *const name[2][2] = {
+        {TARGET_ROWS_MOST, TARGET_ROWS_SUM},
+        {TARGET_EIGHTS_MOST, TARGET_EIGHTS_SUM}};
+    bool eights = LLVMGetVectorSize(LLVMTypeOf(v)) == ROWS;
+
+    return emit_builtin(e, name[eights][is_sum], "convergent", e->f32, &v, 1);
 }
 
 static LLVMValueRef of_item(emit *e, LLVMValueRef v, int i)
@@ -53,5 +67,7 @@ const emit_attend_abi target_spirv_attend = {.exp2 = exp2_of,
                                              .sum_scale = target_scale_rows,
                                              .sum_fold = target_fold_rows,
                                              .narrow = narrow,
+                                             .join = join,
+                                             .local_rows = target_local_rows,
                                              .of_rows = of_rows,
                                              .of_item = of_item};

@@ -201,7 +201,7 @@ void target_write_assembly(LLVMModuleRef m, LLVMContextRef cx,
 {
     for (int i = 0; i < EMIT_BLOCK_COUNT; i++)
         write_block(m, cx, &target_block[i]);
-    target_write_sums(m, cx);
+    target_write_sums(m, cx, dev->features & DEVICE_HAS_DPAS16 ? 16 : 8);
     target_write_rows(m, cx);
     write_blocks(m, cx, "__builtin_IB_simd_block_read_8_local",
                  dev->features & DEVICE_HAS_DPAS16 ? "64" : "32");

@@ -32,10 +32,12 @@ void target_add_rows(emit *e, const emit_own_sum *s, LLVMValueRef x,
 void target_scale_rows(emit *e, const emit_own_sum *s, LLVMValueRef by, int of);
 void target_fold_rows(emit *e, const emit_own_sum *s, LLVMValueRef v,
                       LLVMValueRef by, int of);
-void target_write_sums(LLVMModuleRef m, LLVMContextRef cx);
+void target_write_sums(LLVMModuleRef m, LLVMContextRef cx, int items);
 /* acc + x * y, of 8 rows (target_spirv.c). */
 LLVMValueRef target_dpas(emit *e, plan_engine engine, LLVMValueRef x,
                          LLVMValueRef y, LLVMValueRef acc);
+/* 8 words of each item, which lie in local memory item by item (the same). */
+LLVMValueRef target_local_rows(emit *e, LLVMValueRef p);
 /* Functions that attention calls (target_visa_rows.c): 8 rows of f32 as an engine
  * takes them on its left; of 16 rows item i gets row i's largest number, or its
  * sum. */
@@ -43,6 +45,11 @@ LLVMValueRef target_dpas(emit *e, plan_engine engine, LLVMValueRef x,
 #define TARGET_NARROW_F16  "sundog_narrow_hf"
 #define TARGET_ROWS_MOST   "sundog_rows_most"
 #define TARGET_ROWS_SUM    "sundog_rows_sum"
+/* The same of 8 items, whose left operand has two times 8 columns. */
+#define TARGET_JOIN_BF16   "sundog_join_bf"
+#define TARGET_JOIN_F16    "sundog_join_hf"
+#define TARGET_EIGHTS_MOST "sundog_eights_most"
+#define TARGET_EIGHTS_SUM  "sundog_eights_sum"
 extern const emit_attend_abi target_spirv_attend; /* target_spirv_attend.c */
 void target_write_rows(LLVMModuleRef m, LLVMContextRef cx);
 /* Bodies of the functions of messages that the module calls, for a device that

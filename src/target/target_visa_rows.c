@@ -1,15 +1,16 @@
-/* What attention does with 16 rows of 16 items, as Intel's assembly: the
- * compiler's own functions of a sub-group ask for a row at a time. */
+/* What attention does with 16 rows of 16 items, or 8 of 8, as Intel's assembly:
+ * the compiler's own functions of a sub-group ask for a row at a time. */
 #include "target_visa.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 16, HALF = 8, TEXT = 8192 };
+enum { HALF = 8, TEXT = 8192 };
 
 /* Registers of two rows each, by 16-bit numbers: as a left operand lies. */
-static void write_narrow(const char *type, char *text)
+static void write_narrow(const char *type, int items, char *text)
 {
+    (void)items;
     int n = snprintf(text, TEXT,
                      "{\n.decl TO v_type=G type=%s num_elts=128 align=GRF "
                      "alias=<$0,0>\n",
@@ -22,30 +23,47 @@ static void write_narrow(const char *type, char *text)
     snprintf(text + n, (size_t)(TEXT - n), "}\n");
 }
 
+/* The same of 8 items: a register a row, of which $1 has the first 8 numbers
+ * and $2 the others. */
+static void write_join(const char *type, int items, char *text)
+{
+    int n = snprintf(text, TEXT,
+                     "{\n.decl TO v_type=G type=%s num_elts=128 align=GRF "
+                     "alias=<$0,0>\n",
+                     type);
+
+    for (int i = 0; i < 2 * HALF; i++)
+        n += snprintf(text + n, (size_t)(TEXT - n),
+                      "mov (M1, 8) TO(%d,%d)<1> $%d(%d,0)<1;1,0>\n", i / 2,
+                      i % 2 * items, i % 2 + 1, i / 2);
+    snprintf(text + n, (size_t)(TEXT - n), "}\n");
+}
+
 /* Two registers become one: a register's rows become half as long, by op of
  * their two halves, and those of the next register stand behind them.  Four
- * times of that leave one register, in which row i is at i. */
-static void write_rows(const char *op, char *text)
+ * times of that leave one register, in which row i is at i; of 8 rows of 8
+ * items three times. */
+static void write_rows(const char *op, int items, char *text)
 {
-    int from = 0, to = 0, n;
+    int from = 0, to = 0, all = items / 2, n;
 
     n = snprintf(text, TEXT,
                  "{\n.decl ROWS v_type=G type=f num_elts=%d align=GRF\n",
-                 ROWS * ROWS);
+                 items * items);
 
-    for (int half = HALF; half; half /= 2) {
+    for (int half = all; half; half /= 2) {
         for (int i = 0; i < 2 * half; i++) {
             char in[16], out[16];
 
-            snprintf(in, sizeof in, "%s(%d", half == HALF ? "$1" : "ROWS",
+            snprintf(in, sizeof in, "%s(%d", half == all ? "$1" : "ROWS",
                      from + i);
             snprintf(out, sizeof out, "%s(%d", half > 1 ? "ROWS" : "$0",
                      half > 1 ? to + i / 2 : 0);
             n += snprintf(text + n, (size_t)(TEXT - n),
-                          "%s (M1_NM, 8) %s,%d)<1> %s,0)<%d;%d,1> "
+                          "%s (M1_NM, %d) %s,%d)<1> %s,0)<%d;%d,1> "
                           "%s,%d)<%d;%d,1>\n",
-                          op, out, i % 2 * HALF, in, 2 * half, half, in, half,
-                          2 * half, half);
+                          op, all, out, i % 2 * all, in, 2 * half, half, in,
+                          half, 2 * half, half);
         }
         from = to;
         to += half;
@@ -54,22 +72,26 @@ static void write_rows(const char *op, char *text)
 }
 
 static void write_body(LLVMModuleRef m, LLVMContextRef cx, const char *name,
-                       void (*write)(const char *how, char *text),
-                       const char *how)
+                       void (*write)(const char *how, int items, char *text),
+                       const char *how, int items)
 {
     LLVMValueRef f = LLVMGetNamedFunction(m, name);
     char text[TEXT];
 
     if (!f || !LLVMIsDeclaration(f))
         return;
-    write(how, text);
+    write(how, items, text);
     target_write_body(cx, f, text);
 }
 
 void target_write_rows(LLVMModuleRef m, LLVMContextRef cx)
 {
-    write_body(m, cx, TARGET_NARROW_BF16, write_narrow, "bf");
-    write_body(m, cx, TARGET_NARROW_F16, write_narrow, "hf");
-    write_body(m, cx, TARGET_ROWS_MOST, write_rows, "max");
-    write_body(m, cx, TARGET_ROWS_SUM, write_rows, "add");
+    write_body(m, cx, TARGET_NARROW_BF16, write_narrow, "bf", 2 * HALF);
+    write_body(m, cx, TARGET_NARROW_F16, write_narrow, "hf", 2 * HALF);
+    write_body(m, cx, TARGET_ROWS_MOST, write_rows, "max", 2 * HALF);
+    write_body(m, cx, TARGET_ROWS_SUM, write_rows, "add", 2 * HALF);
+    write_body(m, cx, TARGET_JOIN_BF16, write_join, "bf", HALF);
+    write_body(m, cx, TARGET_JOIN_F16, write_join, "hf", HALF);
+    write_body(m, cx, TARGET_EIGHTS_MOST, write_rows, "max", HALF);
+    write_body(m, cx, TARGET_EIGHTS_SUM, write_rows, "add", HALF);
 }

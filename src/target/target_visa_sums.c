@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    ROWS = 8,             /* of a sum: a register of 16 items each */
+    ROWS = 8,             /* of a sum: a register of 16 items each, or of 8 */
     PART_OF_X = 4,        /* registers of ROWS rows */
     PART_OF_Y = 8 * 64,   /* bytes of a column's words */
     PARTS_OF_X = 4,
@@ -91,8 +91,9 @@ void target_add_rows(emit *e, const emit_own_sum *s, LLVMValueRef x,
 {
     LLVMValueRef arg[5] = {place(e, s->slot), x, y, number(e, s->number),
                            number(e, 0)};
+    const plan_engine_info *of = &plan_engine_table[e->k->attend->engine];
 
-    call(e, "add", plan_engine_table[e->k->attend->engine].part, "_rows",
+    call(e, "add", of->part, of->items == ROWS ? "_words" : "_rows",
          LLVMVoidTypeInContext(e->cx), arg, 5);
 }
 
@@ -134,52 +135,58 @@ static unsigned number_of(LLVMValueRef call, unsigned i)
     return (unsigned)LLVMConstIntGetZExtValue(LLVMGetOperand(call, i));
 }
 
-static void write_begin(LLVMValueRef call, const char *type, char *text)
+static void write_begin(LLVMValueRef call, const char *type, int items,
+                        char *text)
 {
     unsigned sum = number_of(call, NUMBER);
     int n = snprintf(text, TEXT,
-                     ".decl SUM%u v_type=G type=%s num_elts=128 align=GRF\n",
-                     sum, type);
+                     ".decl SUM%u v_type=G type=%s num_elts=%d align=GRF\n",
+                     sum, type, ROWS * items);
 
     for (int i = 0; i < ROWS; i++)
         n += snprintf(text + n, (size_t)(TEXT - n),
-                      "mov (M1, 16) SUM%u(%d,0)<1> 0x0:%s\n", sum, i, type);
+                      "mov (M1, %d) SUM%u(%d,0)<1> 0x0:%s\n", items, sum, i,
+                      type);
 }
 
-static void write_add(LLVMValueRef call, const char *type, char *text)
+static void write_add(LLVMValueRef call, const char *type, int items,
+                      char *text)
 {
     unsigned sum = number_of(call, SUM), part = number_of(call, PART);
 
     snprintf(text, TEXT,
-             "dpas.%s.%s.8.8 (M1, 16) SUM%u.0 SUM%u.0 $1.%u $0(%u,0)", type,
-             type, sum, sum, part / PARTS_OF_X * PART_OF_Y,
+             "dpas.%s.%s.8.8 (M1, %d) SUM%u.0 SUM%u.0 $1.%u $0(%u,0)", type,
+             type, items, sum, sum, part / PARTS_OF_X * PART_OF_Y,
              part % PARTS_OF_X * PART_OF_X);
 }
 
 /* Rows of numbers of 16 bits, which it knows as words. */
-static void write_add_rows(LLVMValueRef call, const char *type, char *text)
+static void write_add_rows(LLVMValueRef call, const char *type, int items,
+                           char *text)
 {
     unsigned sum = number_of(call, SUM);
 
     snprintf(text, TEXT,
              "{\n.decl ROWS v_type=G type=ud num_elts=64 align=GRF "
-             "alias=<$0,0>\ndpas.%s.%s.8.8 (M1, 16) SUM%u.0 SUM%u.0 $1.0 "
+             "alias=<$0,0>\ndpas.%s.%s.8.8 (M1, %d) SUM%u.0 SUM%u.0 $1.0 "
              "ROWS(0,0)\n}\n",
-             type, type, sum, sum);
+             type, type, items, sum, sum);
 }
 
-static void write_take(LLVMValueRef call, const char *type, char *text)
+static void write_take(LLVMValueRef call, const char *type, int items,
+                       char *text)
 {
     int n = 0;
 
     (void)type;
     for (int i = 0; i < ROWS; i++)
         n += snprintf(text + n, (size_t)(TEXT - n),
-                      "mov (M1, 16) $0(%d,0)<1> SUM%u(%d,0)<1;1,0>\n", i,
+                      "mov (M1, %d) $0(%d,0)<1> SUM%u(%d,0)<1;1,0>\n", items, i,
                       number_of(call, NUMBER), i);
 }
 
-static void write_scale(LLVMValueRef call, const char *type, char *text)
+static void write_scale(LLVMValueRef call, const char *type, int items,
+                        char *text)
 {
     unsigned sum = number_of(call, SUM - 1), of = number_of(call, PART - 1);
     int n = 0;
@@ -187,12 +194,13 @@ static void write_scale(LLVMValueRef call, const char *type, char *text)
     (void)type;
     for (unsigned i = 0; i < ROWS; i++)
         n += snprintf(text + n, (size_t)(TEXT - n),
-                      "mul (M1, 16) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
+                      "mul (M1, %d) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
                       "$0(0,%u)<0;1,0>\n",
-                      sum, i, sum, i, of + i);
+                      items, sum, i, sum, i, of + i);
 }
 
-static void write_fold(LLVMValueRef call, const char *type, char *text)
+static void write_fold(LLVMValueRef call, const char *type, int items,
+                       char *text)
 {
     unsigned sum = number_of(call, SUM), of = number_of(call, PART);
     int n = 0;
@@ -200,14 +208,14 @@ static void write_fold(LLVMValueRef call, const char *type, char *text)
     (void)type;
     for (unsigned i = 0; i < ROWS; i++)
         n += snprintf(text + n, (size_t)(TEXT - n),
-                      "mad (M1, 16) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
+                      "mad (M1, %d) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
                       "$1(0,%u)<0;1,0> $0(%u,0)<1;1,0>\n",
-                      sum, i, sum, i, of + i, i);
+                      items, sum, i, sum, i, of + i, i);
 }
 
 typedef struct {
     const char *name, *type;
-    void (*write)(LLVMValueRef call, const char *type, char *text);
+    void (*write)(LLVMValueRef call, const char *type, int items, char *text);
     unsigned nkept; /* arguments from X on that the text is given */
 } texts;
 
@@ -221,6 +229,8 @@ static const texts of[] = {{"sundog_begin_f", "f", write_begin, 0},
                            {"sundog_add_hf_deep", "hf", write_add, 2},
                            {"sundog_add_bf_rows", "bf", write_add_rows, 2},
                            {"sundog_add_hf_rows", "hf", write_add_rows, 2},
+                           {"sundog_add_bf_words", "bf", write_add_rows, 2},
+                           {"sundog_add_hf_words", "hf", write_add_rows, 2},
                            {"sundog_scale_f", "f", write_scale, 1},
                            {"sundog_fold_f", "f", write_fold, 2},
                            {"sundog_take_f", "f", write_take, 0},
@@ -228,7 +238,7 @@ static const texts of[] = {{"sundog_begin_f", "f", write_begin, 0},
 
 /* A function whose body is the text, of what the call gives. */
 static LLVMValueRef write_text(LLVMModuleRef m, LLVMContextRef cx,
-                               LLVMValueRef call, const texts *t,
+                               LLVMValueRef call, const texts *t, int items,
                                LLVMValueRef *arg)
 {
     LLVMTypeRef kind[TARGET_BODY_ARGS];
@@ -239,7 +249,7 @@ static LLVMValueRef write_text(LLVMModuleRef m, LLVMContextRef cx,
         arg[i] = LLVMGetOperand(call, X + i);
         kind[i] = LLVMTypeOf(arg[i]);
     }
-    t->write(call, t->type, text);
+    t->write(call, t->type, items, text);
     f = LLVMAddFunction(
         m, "sundog.sum",
         LLVMFunctionType(LLVMTypeOf(call), kind, t->nkept, false));
@@ -248,7 +258,8 @@ static LLVMValueRef write_text(LLVMModuleRef m, LLVMContextRef cx,
     return f;
 }
 
-static void write_calls(LLVMModuleRef m, LLVMContextRef cx, const texts *t)
+static void write_calls(LLVMModuleRef m, LLVMContextRef cx, const texts *t,
+                        int items)
 {
     LLVMValueRef f = LLVMGetNamedFunction(m, t->name);
     LLVMBuilderRef b = LLVMCreateBuilderInContext(cx);
@@ -257,7 +268,7 @@ static void write_calls(LLVMModuleRef m, LLVMContextRef cx, const texts *t)
     while (f && (use = LLVMGetFirstUse(f))) {
         LLVMValueRef call = LLVMGetUser(use), arg[TARGET_BODY_ARGS], to;
 
-        to = write_text(m, cx, call, t, arg);
+        to = write_text(m, cx, call, t, items, arg);
         LLVMPositionBuilderBefore(b, call);
         to = LLVMBuildCall2(b, LLVMGlobalGetValueType(to), to, arg, t->nkept,
                             "");
@@ -271,8 +282,8 @@ static void write_calls(LLVMModuleRef m, LLVMContextRef cx, const texts *t)
     LLVMDisposeBuilder(b);
 }
 
-void target_write_sums(LLVMModuleRef m, LLVMContextRef cx)
+void target_write_sums(LLVMModuleRef m, LLVMContextRef cx, int items)
 {
     for (size_t i = 0; i < SD_COUNTOF(of); i++)
-        write_calls(m, cx, &of[i]);
+        write_calls(m, cx, &of[i], items);
 }

@@ -124,6 +124,9 @@ ADD_DEEP(hf, float8, intel_sub_group_f16_f16_matrix_mad_k16)
 ADD(s8, int8, short8, int8, intel_sub_group_i8_i8_matrix_mad_k32)
 ADD(u8, int8, ushort8, uint8, intel_sub_group_u8_u8_matrix_mad_k32)
 
+/* Which item asks for which row. */
+unsigned __attribute__((overloadable)) get_sub_group_local_id(void);
+
 /* What attention does with rows. */
 #define ROWS(name, type, engine) \
     void sundog_add_##name##_rows(unsigned long slot, short8 x, int8 y, \
@@ -131,6 +134,26 @@ ADD(u8, int8, ushort8, uint8, intel_sub_group_u8_u8_matrix_mad_k32)
     { \
         float8 *acc = (float8 *)slot; \
         *acc = engine(x, y, *acc); \
+    } \
+    void sundog_add_##name##_words(unsigned long slot, int8 x, int8 y, \
+                                   unsigned sum, unsigned part) \
+    { \
+        float8 *acc = (float8 *)slot; \
+        *acc = engine(x, y, *acc); \
+    } \
+    int8 sundog_join_##name(float8 v, float8 w) \
+    { \
+        int8 to; \
+        unsigned item = get_sub_group_local_id(), all = get_work_dim(); \
+        for (unsigned i = 0; i < 8 * all; i++) { \
+            unsigned lo = to_##type(v[i]), hi = to_##type(w[i]), got = 0; \
+            for (unsigned j = 0; j < 16 * all; j++) { \
+                unsigned one = sub_group_broadcast(j < 8 ? lo : hi, j % 8); \
+                got |= item == j / 2 ? one << j % 2 * 16 : 0; \
+            } \
+            to[i] = (int)got; \
+        } \
+        return to; \
     } \
     short8 sundog_narrow_##name(float8 v) \
     { \
@@ -188,22 +211,19 @@ static unsigned to_f16(float v)
 ROWS(bf, bf16, intel_sub_group_bf16_bf16_matrix_mad_k16)
 ROWS(hf, f16, intel_sub_group_f16_f16_matrix_mad_k16)
 
-/* Which item asks for which row. */
-unsigned __attribute__((overloadable)) get_sub_group_local_id(void);
-
 static float of_item(float v, unsigned item)
 {
     return of_bits(sub_group_broadcast(bits_of(v), item));
 }
 
-#define OF_ROWS(name, joined) \
-    float sundog_rows_##name(float16 v) \
+#define OF_ROWS(name, type, n, joined) \
+    float sundog_##name(type v) \
     { \
         unsigned one = get_work_dim(); \
         float got = 0; \
-        for (unsigned r = 0; r < 16 * one; r++) { \
+        for (unsigned r = 0; r < n * one; r++) { \
             float a = of_item(v[r], 0); \
-            for (unsigned i = 1; i < 16 * one; i++) { \
+            for (unsigned i = 1; i < n * one; i++) { \
                 float b = of_item(v[r], i); \
                 a = joined; \
             } \
@@ -212,8 +232,11 @@ static float of_item(float v, unsigned item)
         } \
         return got; \
     }
-OF_ROWS(most, a >= b || b != b ? a : b)
-OF_ROWS(sum, a + b)
+#define LARGER (a >= b || b != b ? a : b)
+OF_ROWS(rows_most, float16, 16, LARGER)
+OF_ROWS(rows_sum, float16, 16, a + b)
+OF_ROWS(eights_most, float8, 8, LARGER)
+OF_ROWS(eights_sum, float8, 8, a + b)
 
 #define BY_ROWS(result) \
     { \

@@ -391,6 +391,7 @@ static const char *write_attention(sd_arena *a, const attention *p)
         p->batch, p->rows, p->heads, p->shared, p->e);
 }
 
+/* Of the last ones keys are whole blocks for a GPU without such messages. */
 static const attention form[ENGINE_ATTENTIONS] = {
     {"bf16", "bf16", 1, 1, 1, 128, 128, 64, 64, 0, NULL, NULL, false},
     {"bf16", "f32", 2, 3, 1, 130, 75, 40, 40, -40, "-1e30", NULL, false},
@@ -399,7 +400,14 @@ static const attention form[ENGINE_ATTENTIONS] = {
     {"f16", "f32", 1, 2, 1, 90, 90, 256, 64, 0, NULL, NULL, false},
     {"bf16", "bf16", 2, 2, 1, 65, 100, 72, 32, 0, NULL, NULL, true},
     {"bf16", "bf16", 1, 2, 3, 100, 66, 64, 64, 3, "-100", "nan", true},
-    {"f16", "f16", 1, 1, 2, 64, 129, 48, 80, 2, "-inf", "inf", false}};
+    {"f16", "f16", 1, 1, 2, 64, 129, 48, 80, 2, "-inf", "inf", false},
+    {"bf16", "bf16", 1, 2, 1, 130, 96, 64, 64, 0, NULL, NULL, false},
+    {"bf16", "f32", 2, 1, 1, 150, 128, 32, 32, -40, "-1e30", NULL, false},
+    {"f16", "f16", 1, 2, 2, 70, 192, 128, 96, 9, "-inf", NULL, false},
+    {"bf16", "bf16", 1, 1, 1, 90, 96, 32, 128, -7, "-inf", NULL, false},
+    {"f16", "f32", 1, 1, 1, 65, 64, 256, 48, 0, NULL, NULL, true},
+    {"bf16", "bf16", 1, 2, 3, 100, 64, 64, 64, 3, "-100", "nan", true},
+    {"f16", "f16", 1, 1, 2, 64, 160, 48, 40, 2, "-inf", "inf", false}};
 
 engine_program engine_program_attention(sd_arena *a, int i)
 {

@@ -176,6 +176,50 @@ static void broken_reading_gradients_are_refused(void **state)
                 "attention's operands are not the engine's, or lie badly");
 }
 
+/* v is turned by a kernel in front of it. */
+static plan_kernel *gathering(plan *p)
+{
+    int i = 0;
+
+    while (!p->kernel[i]->attend)
+        i++;
+    return p->kernel[i];
+}
+
+static void half_of_it(plan *p)
+{
+    gathering(p)->group /= 2;
+}
+
+static void no_local_memory(plan *p)
+{
+    gathering(p)->local_bytes = 0;
+}
+
+static void blocks_of_24(plan *p)
+{
+    gathering(p)->attend->keys = 24;
+}
+
+static void v_as_it_lies(plan *p)
+{
+    plan_attend *a = gathering(p)->attend;
+
+    a->of.stride[2][HLO_ATTEND_K] = a->of.extent[HLO_ATTEND_E];
+    a->of.stride[2][HLO_ATTEND_E] = 1;
+}
+
+static void broken_gathering_is_refused(void **state)
+{
+    static void (*const broken[])(plan *p) = {half_of_it, no_local_memory,
+                                              blocks_of_24, v_as_it_lies};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(broken); i++)
+        want_broken(attended, "cl:dg2-g10", broken[i],
+                    "attention's blocks fit no group");
+}
+
 static void broken_gradients_are_refused(void **state)
 {
     (void)state;
@@ -198,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_reading_is_refused),
         cmocka_unit_test(broken_reading_gradients_are_refused),
+        cmocka_unit_test(broken_gathering_is_refused),
         cmocka_unit_test(broken_gradients_are_refused),
         cmocka_unit_test(broken_attention_is_refused),
     };

@@ -1,5 +1,6 @@
-/* What passes build most: one function an op.  Callers hold the op's rules,
- * which debug builds assert. */
+/* What passes build most: one function an op, the shape worked out from the
+ * operands.  Callers hold the op's rules; debug builds assert them and the
+ * verifier checks the result. */
 #include <math.h>
 
 #include "hlo_priv.h"
@@ -18,16 +19,6 @@ static hlo_inst *make(hlo_at p, hlo_op op, const sd_shape *s, int narg,
     hlo_inst *in = hlo_inst_create(p.c, p.before, op, s, narg, arg);
 
     hlo_take_source(in, p.like);
-    return in;
-}
-
-/* An op whose shape inference works out, once its attributes are there. */
-static hlo_inst *inferred(hlo_inst *in)
-{
-    sd_status st = hlo_infer(in->parent->module, in, &in->shape);
-
-    assert(!st);
-    (void)st;
     return in;
 }
 
@@ -173,10 +164,16 @@ hlo_inst *hlo_make_reshape(hlo_at p, hlo_inst *x, int rank, const int64_t *dim)
 
 hlo_inst *hlo_make_transpose(hlo_at p, hlo_inst *x, const int64_t *perm)
 {
-    hlo_inst *in = make(p, HLO_TRANSPOSE, NULL, 1, &x);
+    const sd_shape *s = x->shape;
+    int64_t dim[SD_MAX_RANK];
+    hlo_inst *in;
 
-    in->dims = hlo_dims_copy(arena_of(p), perm, x->shape->rank);
-    return inferred(in);
+    for (int i = 0; i < s->rank; i++)
+        dim[i] = s->dim[perm[i]];
+    in = make(p, HLO_TRANSPOSE,
+              sd_shape_make(arena_of(p), s->dtype, s->rank, dim), 1, &x);
+    in->dims = hlo_dims_copy(arena_of(p), perm, s->rank);
+    return in;
 }
 
 hlo_inst *hlo_make_reverse(hlo_at p, hlo_inst *x, const int64_t *dims, int n)
@@ -200,13 +197,22 @@ static int64_t *copy_or_fill(hlo_at p, const int64_t *v, int n, int64_t fill)
 hlo_inst *hlo_make_slice(hlo_at p, hlo_inst *x, const int64_t *start,
                          const int64_t *limit, const int64_t *stride)
 {
-    hlo_inst *in = make(p, HLO_SLICE, NULL, 1, &x);
-    int n = x->shape->rank;
+    const sd_shape *s = x->shape;
+    int64_t dim[SD_MAX_RANK];
+    hlo_inst *in;
 
-    in->u.slice.start = copy_or_fill(p, start, n, 0);
-    in->u.slice.limit = copy_or_fill(p, limit, n, 0);
-    in->u.slice.stride = copy_or_fill(p, stride, n, 1);
-    return inferred(in);
+    for (int i = 0; i < s->rank; i++) {
+        int64_t by = stride ? stride[i] : 1;
+
+        assert(0 <= start[i] && start[i] <= limit[i] && limit[i] <= s->dim[i]);
+        dim[i] = (limit[i] - start[i] + by - 1) / by;
+    }
+    in = make(p, HLO_SLICE, sd_shape_make(arena_of(p), s->dtype, s->rank, dim),
+              1, &x);
+    in->u.slice.start = copy_or_fill(p, start, s->rank, 0);
+    in->u.slice.limit = copy_or_fill(p, limit, s->rank, 0);
+    in->u.slice.stride = copy_or_fill(p, stride, s->rank, 1);
+    return in;
 }
 
 hlo_inst *hlo_make_cut(hlo_at p, hlo_inst *x, int64_t d, int64_t from,
@@ -227,12 +233,13 @@ hlo_inst *hlo_make_dynamic_slice(hlo_at p, hlo_inst *x, hlo_inst *const *start,
 {
     hlo_inst *arg[SD_MAX_RANK + 1] = {x}, *in;
     int rank = x->shape->rank;
+    const sd_shape *s = sd_shape_make(arena_of(p), x->shape->dtype, rank, size);
 
     for (int i = 0; i < rank; i++)
         arg[1 + i] = start[i];
-    in = make(p, HLO_DYNAMIC_SLICE, NULL, 1 + rank, arg);
+    in = make(p, HLO_DYNAMIC_SLICE, s, 1 + rank, arg);
     in->dims = hlo_dims_copy(arena_of(p), size, rank);
-    return inferred(in);
+    return in;
 }
 
 hlo_inst *hlo_make_dynamic_update(hlo_at p, hlo_inst *x, hlo_inst *part,
@@ -250,13 +257,23 @@ hlo_inst *hlo_make_pad(hlo_at p, hlo_inst *x, hlo_inst *value,
                        const int64_t *low, const int64_t *high,
                        const int64_t *interior)
 {
-    hlo_inst *in = make(p, HLO_PAD, NULL, 2, (hlo_inst *[]){x, value});
-    int n = x->shape->rank;
+    const sd_shape *s = x->shape;
+    hlo_inst *arg[] = {x, value}, *in;
+    int64_t dim[SD_MAX_RANK];
 
-    in->u.pad.low = copy_or_fill(p, low, n, 0);
-    in->u.pad.high = copy_or_fill(p, high, n, 0);
-    in->u.pad.interior = copy_or_fill(p, interior, n, 0);
-    return inferred(in);
+    for (int i = 0; i < s->rank; i++) {
+        int64_t gaps = s->dim[i] > 0 ? s->dim[i] - 1 : 0;
+
+        dim[i] =
+            s->dim[i] + low[i] + high[i] + gaps * (interior ? interior[i] : 0);
+        assert(dim[i] >= 0);
+    }
+    in = make(p, HLO_PAD, sd_shape_make(arena_of(p), s->dtype, s->rank, dim), 2,
+              arg);
+    in->u.pad.low = copy_or_fill(p, low, s->rank, 0);
+    in->u.pad.high = copy_or_fill(p, high, s->rank, 0);
+    in->u.pad.interior = copy_or_fill(p, interior, s->rank, 0);
+    return in;
 }
 
 hlo_inst *hlo_make_pad_dim(hlo_at p, hlo_inst *x, hlo_inst *value, int64_t d,
@@ -316,10 +333,16 @@ hlo_inst *hlo_make_parts_along(hlo_at p, hlo_inst *x, int64_t from, int64_t n,
 
 hlo_inst *hlo_make_concatenate(hlo_at p, int n, hlo_inst *const *x, int64_t dim)
 {
-    hlo_inst *in = make(p, HLO_CONCATENATE, NULL, n, x);
+    const sd_shape *s = x[0]->shape;
+    int64_t all = 0;
+    hlo_inst *in;
 
+    for (int i = 0; i < n; i++)
+        all += x[i]->shape->dim[dim];
+    in = make(p, HLO_CONCATENATE, sd_shape_with_dim(arena_of(p), s, dim, all),
+              n, x);
     in->dims = hlo_dims_copy(arena_of(p), &dim, 1);
-    return inferred(in);
+    return in;
 }
 
 hlo_inst *hlo_make_iota(hlo_at p, const sd_shape *s, int64_t dim)
@@ -331,14 +354,31 @@ hlo_inst *hlo_make_iota(hlo_at p, const sd_shape *s, int64_t dim)
     return in;
 }
 
+static bool holds(const int64_t *v, int n, int64_t x)
+{
+    for (int i = 0; i < n; i++)
+        if (v[i] == x)
+            return true;
+    return false;
+}
+
 hlo_inst *hlo_make_reduce(hlo_at p, hlo_inst *x, hlo_inst *init,
                           const int64_t *dims, int n, hlo_comp *body)
 {
-    hlo_inst *in = make(p, HLO_REDUCE, NULL, 2, (hlo_inst *[]){x, init});
+    const sd_shape *s = x->shape;
+    hlo_inst *arg[] = {x, init}, *in;
+    int64_t dim[SD_MAX_RANK];
+    int rank = 0;
 
+    for (int i = 0; i < s->rank; i++)
+        if (!holds(dims, n, i))
+            dim[rank++] = s->dim[i];
+    in =
+        make(p, HLO_REDUCE,
+             sd_shape_make(arena_of(p), init->shape->dtype, rank, dim), 2, arg);
     in->dims = hlo_dims_copy(arena_of(p), dims, n);
     hlo_set_comps(in, 1, &body);
-    return inferred(in);
+    return in;
 }
 
 hlo_inst *hlo_make_sum(hlo_at p, hlo_inst *x, const int64_t *dims, int n)
@@ -352,12 +392,25 @@ hlo_inst *hlo_make_sum(hlo_at p, hlo_inst *x, const int64_t *dims, int n)
 hlo_inst *hlo_make_dot(hlo_at p, hlo_inst *x, hlo_inst *y, sd_dtype t,
                        const hlo_dot *d)
 {
-    /* of the type that is asked for, and dimensions to be found */
-    hlo_inst *in = make(p, HLO_DOT, sd_shape_make(arena_of(p), t, 0, NULL), 2,
-                        (hlo_inst *[]){x, y});
+    const sd_shape *l = x->shape, *r = y->shape;
+    hlo_inst *arg[] = {x, y}, *in;
+    int64_t dim[2 * SD_MAX_RANK];
+    int rank = 0;
 
+    for (int i = 0; i < d->lhs_batch.n; i++)
+        dim[rank++] = l->dim[d->lhs_batch.at[i]];
+    for (int i = 0; i < l->rank; i++)
+        if (!holds(d->lhs_batch.at, d->lhs_batch.n, i) &&
+            !holds(d->lhs_contract.at, d->lhs_contract.n, i))
+            dim[rank++] = l->dim[i];
+    for (int i = 0; i < r->rank; i++)
+        if (!holds(d->rhs_batch.at, d->rhs_batch.n, i) &&
+            !holds(d->rhs_contract.at, d->rhs_contract.n, i))
+            dim[rank++] = r->dim[i];
+    assert(rank <= SD_MAX_RANK);
+    in = make(p, HLO_DOT, sd_shape_make(arena_of(p), t, rank, dim), 2, arg);
     in->u.dot = sd_arena_copy(arena_of(p), d, sizeof *d);
-    return inferred(in);
+    return in;
 }
 
 hlo_inst *hlo_make_tuple(hlo_at p, int n, hlo_inst *const *x)

@@ -101,12 +101,44 @@ static void only_bf16_keeps_excess_precision_and_only_when_asked(void **state)
     assert_int_equal(count_converts("f8e5m2", "true"), 4);
 }
 
+/* ---- sizes ---- */
+
+/* An array may have 2^46 bytes.  A pass may bring one that has nearly as many
+ * to a multiple of something: the program compiles, or the verifier, where it
+ * is asked, says that the array is too large. */
+static void arrays_of_nearly_the_most_bytes_may_be_padded(void **state)
+{
+    static const char sums[] =
+        "HloModule m\nadd { a = f32[] parameter(0) b = f32[] parameter(1) ROOT "
+        "r "
+        "= f32[] add(a, b) }\nENTRY e { c = f32[] parameter(0) x = "
+        "f32[3,5864062014804] broadcast(c), dimensions={} z = f32[] "
+        "constant(0) "
+        "w = f32[3,5864062014804] reduce-window(x, z), "
+        "window={size=1x5864062014804 pad=0_0x5864062014803_0}, to_apply=add "
+        "ROOT r = f32[3] reduce(w, z), dimensions={1}, to_apply=add }";
+    sd_arena *a = sd_arena_create();
+    device_desc dev = {.kind = DEVICE_HOST, .features = DEVICE_HAS_F64};
+    sd_options o = {0};
+    hlo_module *m;
+    sd_status st;
+
+    (void)state;
+    assert_null(hlo_parse(a, sums, sizeof sums - 1, &m));
+    st = hlo_optimize(m, &dev, &o, NULL, NULL);
+    if (st)
+        assert_non_null(strstr(st->message, "larger than 2^46 bytes"));
+    sd_status_free(st);
+    sd_arena_destroy(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_module_is_found_out),
         cmocka_unit_test(a_module_that_reads_differently_is_found_out),
         cmocka_unit_test(only_bf16_keeps_excess_precision_and_only_when_asked),
+        cmocka_unit_test(arrays_of_nearly_the_most_bytes_may_be_padded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

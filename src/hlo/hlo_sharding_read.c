@@ -487,6 +487,8 @@ sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
         }
         expect(&r, "]");
         expect(&r, ">");
+    } else if (n != 1 && (is_named(r.x) || accept(&r, "#sdy.sharding"))) {
+        fail(&r, "a sharding for each value");
     } else if (accept(&r, "#sdy.sharding")) {
         out[0] = take_sdy(&r, rank[0]);
     } else if (is_named(r.x)) {

@@ -383,7 +383,8 @@ static void find_sums(placing *t, LLVMValueRef *x, LLVMValueRef *y)
 }
 
 /* Sums are in the order places, squares of rows, eights of columns; of an eight
- * an item has two neighbours, in two rows. */
+ * an item has two neighbours, in two rows.  Sums are those that do not wrap:
+ * with these an item's results share an address (target_near.c). */
 static void write(placing *t, LLVMValueRef *sum, int n)
 {
     emit *e = t->e;
@@ -397,8 +398,8 @@ static void write(placing *t, LLVMValueRef *sum, int n)
     for (int i = 0; i < n; i++) {
         int down = i % each / square * PLAN_SQUARE + i / 2 % 2 * EIGHT,
             along = i % square / IN_EIGHT * EIGHT + i % 2;
-        LLVMValueRef row = emit_plus(e, y, down), at,
-                     column = emit_plus(e, x, along);
+        LLVMValueRef row = emit_add(e, y, emit_si(e, down)), at,
+                     column = emit_add(e, x, emit_si(e, along));
         LLVMBasicBlockRef no = emit_when(
             e, w->features % HLO_PLACES_FEATURES || w->own % HLO_PLACES_FEATURES
                    ? LLVMBuildAnd(
@@ -406,7 +407,8 @@ static void write(placing *t, LLVMValueRef *sum, int n)
                          emit_below(e, column, emit_si(e, w->features)), "")
                    : NULL);
 
-        at = emit_mad(e, emit_plus(e, place, i / each), w->features, column);
+        at = emit_mad(e, emit_add(e, place, emit_si(e, i / each)), w->features,
+                      column);
         at = emit_mad(e, at, w->own, row);
         LLVMBuildStore(e->b, sum[i], emit_element(e, SD_F32, e->slot[2], at));
         emit_when_end(e, no);

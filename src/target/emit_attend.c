@@ -140,18 +140,6 @@ static void run_block(attending *t, LLVMValueRef at)
     take_block(t, next);
 }
 
-static void run_some(attending *t, LLVMValueRef from, LLVMValueRef to,
-                     bool seen)
-{
-    emit_loop l;
-
-    t->is_seen = seen;
-    emit_loop_open(t->e, &l, from, to, 1);
-    run_block(t, l.at);
-    emit_loop_close(t->e, &l);
-    t->is_seen = false;
-}
-
 /* Those of which the scores that come next are of a block that is seen whole.
  */
 static LLVMValueRef run_seen(attending *t, LLVMValueRef from, LLVMValueRef last)
@@ -160,7 +148,7 @@ static LLVMValueRef run_seen(attending *t, LLVMValueRef from, LLVMValueRef last)
     LLVMValueRef to = emit_plus(e, attend_first_other(t), -1);
 
     to = emit_smaller(e, emit_larger(e, to, from), last);
-    run_some(t, from, to, true);
+    attend_run_some(t, run_block, from, to, true);
     return to;
 }
 
@@ -183,7 +171,7 @@ static void run_blocks(attending *t)
     take_block(t, from);
     if (t->a->cut_alone)
         from = run_seen(t, from, last);
-    run_some(t, from, last, false);
+    attend_run_some(t, run_block, from, last, false);
     attend_meet(t, 0);
     begin_sums(t, last);
     e->abi->wait(e, 0);

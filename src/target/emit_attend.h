@@ -162,6 +162,10 @@ LLVMValueRef attend_seen_blocks(attending *t, int64_t all);
  * `near` asks; all where no mask is told by row and key. */
 void attend_run_all(attending *t, void (*run)(attending *t),
                     LLVMValueRef (*near)(attending *t));
+/* A loop of `run` over blocks of keys; seen: rows see all of these. */
+typedef void attend_block_fn(attending *t, LLVMValueRef block);
+void attend_run_some(attending *t, attend_block_fn *run, LLVMValueRef from,
+                     LLVMValueRef to, bool seen);
 /* Blocks that are seen whole come first for rows, last for keys: the first block
  * behind those, or of those. */
 LLVMValueRef attend_first_other(attending *t);

@@ -141,6 +141,20 @@ void attend_multiply_own(attending *t, const attend_own *x,
     LLVMBuildStore(e->b, attend_moved(t->e, of_x, x->back), x->at);
 }
 
+void attend_run_blocks(attending *t, attend_block_fn *run)
+{
+    emit *e = t->e;
+    LLVMValueRef from = emit_get(e, t->from), to = emit_get(e, t->to), other;
+
+    if (t->a->cut_alone) {
+        other =
+            emit_smaller(e, emit_larger(e, attend_first_other(t), from), to);
+        attend_run_some(t, run, from, other, true);
+        from = other;
+    }
+    attend_run_some(t, run, from, to, false);
+}
+
 emit_own_sum *attend_open_sums(attending *t, int from, int n)
 {
     emit *e = t->e;

@@ -1,5 +1,6 @@
 /* What kernels of attention share whose operands messages bring as blocks of
- * matrices (emit_attend_read.c and emit_attend_slope.c). */
+ * matrices (emit_attend_read.c and emit_attend_slope.c), or items themselves
+ * (emit_attend_gather.c). */
 #ifndef EMIT_ATTEND_BLOCKS_H
 #define EMIT_ATTEND_BLOCKS_H
 
@@ -71,6 +72,9 @@ LLVMValueRef attend_told_of(attending *t, const attend_reading *r,
 void attend_multiply_own(attending *t, const attend_own *x,
                          const attend_reading *y, LLVMValueRef row, int n,
                          LLVMValueRef *s);
+/* Calls `run` in a loop over the blocks of keys from t->from to t->to; those of
+ * which the rows see all are a loop of their own where the plan has them so. */
+void attend_run_blocks(attending *t, attend_block_fn *run);
 /* Sums number `from` and so on begin as 0: halves of n squares of columns. */
 emit_own_sum *attend_open_sums(attending *t, int from, int n);
 /* Adds to n squares of columns products of `w`, two halves as left operands,

@@ -346,6 +346,18 @@ LLVMValueRef attend_is_near(attending *t, LLVMValueRef m)
                          attend_f32(t->e, t->a->masked + ATTEND_FAR), "");
 }
 
+void attend_run_some(attending *t, attend_block_fn *run, LLVMValueRef from,
+                     LLVMValueRef to, bool seen)
+{
+    emit_loop l;
+
+    t->is_seen = seen;
+    emit_loop_open(t->e, &l, from, to, 1);
+    run(t, l.at);
+    emit_loop_close(t->e, &l);
+    t->is_seen = false;
+}
+
 void attend_run_all(attending *t, void (*run)(attending *t),
                     LLVMValueRef (*near)(attending *t))
 {

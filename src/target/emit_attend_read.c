@@ -148,9 +148,10 @@ static void multiply_values(reader *d, LLVMValueRef block,
     }
 }
 
-static void run_block(reader *d, LLVMValueRef block)
+static void run_block(attending *t, LLVMValueRef block)
 {
-    emit *e = d->t.e;
+    emit *e = t->e;
+    reader *d = reader_of(t);
     LLVMValueRef *product =
         sd_arena_array(e->a, LLVMValueRef, HALVES * d->keys);
     LLVMValueRef *score =
@@ -164,29 +165,9 @@ static void run_block(reader *d, LLVMValueRef block)
 
 /* ---- all blocks ---- */
 
-static void run_some(reader *d, LLVMValueRef from, LLVMValueRef to, bool seen)
-{
-    emit_loop l;
-
-    d->t.is_seen = seen;
-    emit_loop_open(d->t.e, &l, from, to, 1);
-    run_block(d, l.at);
-    emit_loop_close(d->t.e, &l);
-    d->t.is_seen = false;
-}
-
 static void run_blocks(attending *t)
 {
-    emit *e = t->e;
-    LLVMValueRef from = emit_get(e, t->from), to = emit_get(e, t->to), other;
-
-    if (t->a->cut_alone) {
-        other =
-            emit_smaller(e, emit_larger(e, attend_first_other(t), from), to);
-        run_some(reader_of(t), from, other, true);
-        from = other;
-    }
-    run_some(reader_of(t), from, to, false);
+    attend_run_blocks(t, run_block);
 }
 
 /* Is the item's row one to whose sums masked scores may add? */

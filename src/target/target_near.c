@@ -16,6 +16,7 @@
 enum {
     MOST_TERMS = 12, /* a sum of more stays what it is */
     MOST_DEEP = 24,  /* operations between an address and its terms */
+    MOST_SEEN = 256, /* operands: a value may be met in both of a sum's */
     MOST_TRIED = 8,  /* addresses with the same terms, the latest first */
     FAR = 1 << 22    /* beyond it a distance is no part of an instruction */
 };
@@ -28,7 +29,7 @@ typedef struct {
 
 typedef struct {
     term term[MOST_TERMS];
-    int n;
+    int n, seen;
     uint64_t constant;
 } address;
 
@@ -187,6 +188,8 @@ static bool add_index(address *s, LLVMValueRef v, uint64_t times, int deep)
     LLVMValueRef a;
     uint64_t by;
 
+    if (++s->seen > MOST_SEEN)
+        return false;
     if (LLVMIsAConstantInt(v)) {
         s->constant += (uint64_t)LLVMConstIntGetSExtValue(v) * times;
         return true;

@@ -1,5 +1,5 @@
 /* Which rows stay in a GPU's registers, by how many items each; and what of a
- * window is read once. */
+ * window is read once; and the sub-groups of what sorts in registers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -137,13 +137,38 @@ static void neighbours_take_a_windows_row_at_once(void **state)
     }
 }
 
-int main(void)
+/* Registers of OpenCL's GPUs are a sub-group's; eight elements of an item take
+ * all of them in one of the device's usual size. */
+static void sorts_in_registers_have_small_sub_groups(void **state)
+{
+    static const struct {
+        const char *device;
+        int items;
+    } row[] = {
+        {"cl:pvc", 16}, {"cl:dg2-g10", 8}, {"cl:cpu", 0}, {"cuda:sm_90", 32}};
+    sd_arena *a = sd_arena_create();
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(row); i++) {
+        device_desc dev = described(row[i].device);
+        plan *p = make(a, "sort", &dev);
+
+        assert_int_equal(p->kernel[0]->subgroup, row[i].items);
+        plan_destroy(p);
+    }
+    sd_arena_destroy(a);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_rows_are_shared_by_teams),
         cmocka_unit_test(narrow_rows_are_read_by_two),
         cmocka_unit_test(neighbours_take_a_windows_row_at_once),
+        cmocka_unit_test(sorts_in_registers_have_small_sub_groups),
     };
 
+    if (argc > 1)
+        plan_folder = argv[1];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

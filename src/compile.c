@@ -40,10 +40,11 @@ static sd_status take_participants(hlo_module *m, const frontend_options *fo)
 
 /* Orders of dimensions, minor to major, a byte each: of the outputs, then of
  * the parameters.  Nothing when all are row-major. */
-static void add_layouts(const plan *p, sd_buf *b)
+static void add_layouts(const plan *p)
 {
     const thunk_program *t = p->program;
     int n = t->noutput + t->nparam;
+    sd_buf b = {.arena = p->m->arena};
     bool any = false;
 
     for (int i = 0; i < n; i++) {
@@ -53,20 +54,21 @@ static void add_layouts(const plan *p, sd_buf *b)
         int rank = i < t->noutput ? t->output[k].rank : t->param[k].rank;
 
         for (int j = 0; j < rank; j++)
-            sd_buf_u8(
-                b, (uint8_t)(list && list[k].n ? list[k].at[j] : rank - 1 - j));
+            sd_buf_u8(&b, (uint8_t)(list && list[k].n ? list[k].at[j]
+                                                      : rank - 1 - j));
         any |= list && list[k].n;
     }
     if (any)
-        thunk_add_section(p->program, "layouts", b->at, b->len);
+        thunk_add_section(p->program, "layouts", b.at, b.len);
 }
 
 /* OpSharding of the outputs, then of the parameters, each after its length: of
  * a program that was cut. */
-static void add_shardings(const plan *p, sd_buf *b)
+static void add_shardings(const plan *p)
 {
     const hlo_module *m = p->m;
     const thunk_program *t = p->program;
+    sd_buf b = {.arena = m->arena};
 
     if (!m->param_sharding || !m->output_sharding)
         return;
@@ -74,53 +76,30 @@ static void add_shardings(const plan *p, sd_buf *b)
         const hlo_sharding *s = i < t->noutput
                                     ? m->output_sharding[i]
                                     : m->param_sharding[i - t->noutput];
-        sd_buf one = {0};
+        sd_buf one = {.arena = m->arena};
 
         hlo_sharding_proto(&one, s);
-        sd_buf_u32(b, (uint32_t)one.len);
-        sd_buf_add(b, one.at, one.len);
-        b->oom |= one.oom;
-        sd_buf_finish(&one);
+        sd_buf_u32(&b, (uint32_t)one.len);
+        sd_buf_add(&b, one.at, one.len);
     }
-    thunk_add_section(p->program, "shardings", b->at, b->len);
+    thunk_add_section(p->program, "shardings", b.at, b.len);
 }
-
-/* Text in the making is no arena's: it lives where a lack of memory is met. */
-typedef struct {
-    const plan *p;
-    const compile_request *rq;
-    sd_buf layouts, shardings, proto;
-} sections_job;
 
 /* What PJRT is asked about later travels with the program, opaque to thunk:
  * the options, and the optimized module, without the elements of big constants
  * (weights would be megabytes).  Writing it takes less than 1 % of a compile.
  */
-static sd_status write_sections(void *ctx)
+static void add_sections(const plan *p, const compile_request *rq)
 {
-    sections_job *j = ctx;
-    thunk_program *p = j->p->program;
-    const hlo_module *m = j->p->m;
+    const hlo_module *m = p->m;
+    thunk_program *t = p->program;
+    sd_buf proto = {.arena = m->arena};
 
-    thunk_add_section(p, "options", j->rq->options.at, j->rq->options.len);
-    add_layouts(j->p, &j->layouts);
-    add_shardings(j->p, &j->shardings);
-    hlo_proto_write(&j->proto, m->shown ? m->shown : m, true, 64);
-    if (j->layouts.oom || j->shardings.oom || j->proto.oom)
-        sd_oom(0);
-    thunk_add_section(p, "hlo_proto", j->proto.at, j->proto.len);
-    return NULL;
-}
-
-static sd_status add_sections(const plan *p, const compile_request *rq)
-{
-    sections_job j = {.p = p, .rq = rq};
-    sd_status st = sd_catch_oom(write_sections, &j);
-
-    sd_buf_finish(&j.layouts);
-    sd_buf_finish(&j.shardings);
-    sd_buf_finish(&j.proto);
-    return st;
+    thunk_add_section(t, "options", rq->options.at, rq->options.len);
+    add_layouts(p);
+    add_shardings(p);
+    hlo_proto_write(&proto, m->shown ? m->shown : m, true, 64);
+    thunk_add_section(t, "hlo_proto", proto.at, proto.len);
 }
 
 static void pass_hook(void *ctx, const char *pass, const hlo_module *m)
@@ -181,12 +160,21 @@ static void log_times(const stage_times *t, const char *name)
            ms_of(t, T_CODE));
 }
 
-static sd_status compile(sd_arena *a, const compile_request *rq,
-                         const compile_services *sv, plan **p)
+typedef struct {
+    const compile_request *rq;
+    const compile_services *sv;
+    compile_dump dump;
+    thunk_program *out;
+    bool told; /* its error says what was compiled */
+} job;
+
+static sd_status compile(sd_arena *a, job *j, plan **p)
 {
+    const compile_request *rq = j->rq;
+    const compile_services *sv = j->sv;
+    compile_dump *dump = &j->dump;
     frontend_options fo = {.options = environment(sv)};
     stage_times times = {.last = sd_now_ns()};
-    compile_dump dump = {0};
     hlo_partitioner by = compile_partitioner_of(sv->partitioner);
     hlo_module *m;
     sd_status st;
@@ -198,40 +186,29 @@ static sd_status compile(sd_arena *a, const compile_request *rq,
     if ((st = take_participants(m, &fo)))
         return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
     m->partitioner = sv->partitioner ? &by : NULL;
-    compile_dump_open(&dump, &fo.options, m->name);
-    compile_dump_module(&dump, "before_optimizations", m);
+    compile_dump_open(dump, &fo.options, m->name);
+    compile_dump_module(dump, "before_optimizations", m);
     ends(&times, T_READ);
     if ((st = hlo_optimize(m, rq->device, &fo.options,
-                           dump.on ? pass_hook : NULL, &dump)))
+                           dump->on ? pass_hook : NULL, dump)))
         goto done;
     ends(&times, T_PASSES);
     if ((st = plan_make(a, m, rq->device, &fo.options, p)))
         goto done;
-    compile_dump_module(&dump, "after_optimizations", m);
-    compile_dump_plan(&dump, *p);
-    if ((st = add_sections(*p, rq)))
-        goto done;
+    compile_dump_module(dump, "after_optimizations", m);
+    compile_dump_plan(dump, *p);
+    add_sections(*p, rq);
     ends(&times, T_PLAN);
     if ((st = target_build(*p, &fo.options, sv->shelf, sv->pool,
-                           dump.on ? target_text : NULL, &dump)))
+                           dump->on ? target_text : NULL, dump)))
         goto done;
     ends(&times, T_CODE);
-    compile_dump_thunks(&dump, (*p)->program);
+    compile_dump_thunks(dump, (*p)->program);
     log_times(&times, m->name);
     (*p)->program->fingerprint = fingerprint(rq, &fo.options);
 done:
-    if (sv->undumped)
-        *sv->undumped = dump.failed;
-    compile_dump_close(&dump);
     return sd_note(st, "compiling %s for %s", m->name, rq->device->name);
 }
-
-typedef struct {
-    const compile_request *rq;
-    const compile_services *sv;
-    thunk_program *out;
-    bool told; /* its error says what was compiled */
-} job;
 
 static sd_status run(void *ctx)
 {
@@ -241,7 +218,7 @@ static sd_status run(void *ctx)
     sd_arena *a = sd_arena_create();
     uint64_t start = sd_now_ns();
     plan *p = NULL;
-    sd_status st = compile(a, rq, j->sv, &p);
+    sd_status st = compile(a, j, &p);
 
     j->told = true;
     if (!st) {
@@ -279,6 +256,9 @@ sd_status sundog_compile(const compile_request *rq, const compile_services *sv,
     fesetenv(FE_DFL_ENV);
     st = sd_catch(sv->stop.asked ? &sv->stop : NULL, most_memory(sv), run, &j);
     fesetenv(&caller);
+    if (sv->undumped)
+        *sv->undumped = j.dump.failed;
+    compile_dump_close(&j.dump);
     if (!st)
         *out = j.out;
     else if (st->code == SD_CANCELLED && !j.told)

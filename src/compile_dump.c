@@ -143,36 +143,32 @@ void compile_dump_bytes(compile_dump *d, const char *kind, const void *p,
 
 void compile_dump_module(compile_dump *d, const char *kind, const hlo_module *m)
 {
-    sd_buf text = {0};
-    char *name;
+    const char *name = sd_arena_fmt(m->arena, "%s.txt", kind);
+    sd_buf text = {.arena = m->arena};
 
-    if (!d->on || asprintf(&name, "%s.txt", kind) < 0)
+    if (!d->on)
         return;
     hlo_print(&text, m);
     compile_dump_bytes(d, name, text.at, text.len);
     sd_buf_finish(&text);
-    free(name);
 }
 
 void compile_dump_pass(compile_dump *d, const char *pass, const hlo_module *m)
 {
-    char *kind;
-
     if (!strcmp(pass,
                 HLO_LEFT_WRONG)) { /* whoever asks for any dump wants it */
         compile_dump_module(d, HLO_LEFT_WRONG, m);
         return;
     }
-    if (!d->on || !d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0) ||
-        asprintf(&kind, "%04d.after_%s", d->npass++, pass) < 0)
+    if (!d->on || !d->has_pass_re || regexec(&d->pass_re, pass, 0, NULL, 0))
         return;
-    compile_dump_module(d, kind, m);
-    free(kind);
+    compile_dump_module(
+        d, sd_arena_fmt(m->arena, "%04d.after_%s", d->npass++, pass), m);
 }
 
 void compile_dump_plan(compile_dump *d, const plan *p)
 {
-    sd_buf text = {0};
+    sd_buf text = {.arena = p->arena};
 
     if (!d->on)
         return;

@@ -11,28 +11,24 @@ typedef struct {
     const compile_parted *answer;
 } question;
 
-static sd_bytes kept(sd_arena *a, sd_buf *b)
+static sd_bytes bytes_of(sd_buf *b)
 {
-    sd_bytes to;
+    size_t len = b->len;
 
-    if (b->oom)
-        sd_oom(0);
-    to = (sd_bytes){sd_arena_copy(a, b->at ? b->at : "", b->len), b->len};
-    sd_buf_finish(b);
-    return to;
+    return (sd_bytes){(const uint8_t *)sd_buf_take(b), len};
 }
 
 static compile_aval aval_of(sd_arena *a, const sd_shape *shape,
                             const hlo_sharding *const *s)
 {
     bool tuple = shape->dtype == SD_TUPLE;
-    sd_buf b = {0}, c = {0};
+    sd_buf b = {.arena = a};
     compile_aval to;
 
     hlo_shape_proto(&b, shape);
-    to.shape = kept(a, &b);
-    hlo_shardings_proto(&c, s, tuple ? shape->nelem : 1, tuple);
-    to.sharding = kept(a, &c);
+    to.shape = bytes_of(&b);
+    hlo_shardings_proto(&b, s, tuple ? shape->nelem : 1, tuple);
+    to.sharding = bytes_of(&b);
     return to;
 }
 

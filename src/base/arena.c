@@ -35,6 +35,7 @@ struct catcher {
     jmp_buf back;
     catcher *outer;
     sd_arena *arenas;
+    sd_error *errors;
     size_t held, most; /* bytes of their chunks; most 0: any */
     size_t asked;      /* what could not be had */
     const sd_stop *stop; /* borrowed; NULL: nobody ends it */
@@ -67,6 +68,21 @@ static void unlink_from(sd_arena *a)
     if (a->next)
         a->next->prev = a->prev;
     a->catcher = NULL;
+}
+
+static void link_error(sd_error *st, catcher *c)
+{
+    st->prev = c ? &c->errors : NULL;
+    st->next = c ? c->errors : NULL;
+    if (st->next)
+        st->next->prev = &st->next;
+    if (c)
+        c->errors = st;
+}
+
+void sd_catch_error(sd_status st)
+{
+    link_error(st, current);
 }
 
 /* What an inner catcher's arenas hold, the outer ones' hold too. */
@@ -154,6 +170,8 @@ sd_status sd_catch(const sd_stop *stop, size_t most, sd_status (*fn)(void *ctx),
     current = &c;
     if (setjmp(c.back)) {
         current = c.outer;
+        while (c.errors)
+            sd_status_free(c.errors);
         st = caught(&c);
         while (c.arenas)
             sd_arena_destroy(c.arenas);
@@ -164,6 +182,10 @@ sd_status sd_catch(const sd_stop *stop, size_t most, sd_status (*fn)(void *ctx),
     for (sd_arena *a = c.arenas, *next; a; a = next) { /* these live on */
         next = a->next;
         link_to(a, c.outer);
+    }
+    for (sd_error *e = c.errors, *next; e; e = next) {
+        next = e->next;
+        link_error(e, c.outer);
     }
     return st;
 }
@@ -257,6 +279,36 @@ void *sd_arena_alloc(sd_arena *a, size_t bytes)
     return p;
 }
 
+/* The rest of a chunk stays zero. */
+static bool was_last(const sd_arena *a, const void *at, size_t bytes)
+{
+    return at && bytes &&
+           (const uint8_t *)at + ((bytes + 15) & ~(size_t)15) == a->at;
+}
+
+void *sd_arena_grow(sd_arena *a, void *at, size_t had, size_t bytes)
+{
+    void *p;
+
+    if (was_last(a, at, had) && bytes >= had &&
+        bytes <= (size_t)(a->end - (uint8_t *)at)) {
+        a->at = (uint8_t *)at + ((bytes + 15) & ~(size_t)15);
+        return at;
+    }
+    p = sd_arena_alloc(a, bytes);
+    if (had)
+        memcpy(p, at, had);
+    return p;
+}
+
+void sd_arena_drop(sd_arena *a, void *at, size_t bytes)
+{
+    if (!was_last(a, at, bytes))
+        return;
+    memset(at, 0, bytes);
+    a->at = at;
+}
+
 size_t sd_mul_or_die(size_t a, size_t b)
 {
     size_t r;
@@ -314,17 +366,6 @@ char *sd_arena_fmt(sd_arena *a, const char *fmt, ...)
     va_start(ap, fmt);
     q = sd_arena_vfmt(a, fmt, ap);
     va_end(ap);
-    return q;
-}
-
-char *sd_buf_take(sd_arena *a, sd_buf *b)
-{
-    char *q;
-
-    if (b->oom)
-        sd_oom(b->cap);
-    q = sd_arena_str(a, b->at, b->len);
-    sd_buf_finish(b);
     return q;
 }
 

@@ -48,6 +48,7 @@ struct sd_error {
     sd_code code;
     char *message; /* with the notes that were added on the way up */
     const char *where; /* "file:line" */
+    sd_error *next, **prev; /* in the list of a sd_catch, if prev is set */
 };
 
 sd_status sd_error_make(const char *where, sd_code code, const char *fmt, ...)
@@ -71,9 +72,10 @@ sd_status sd_no_memory(size_t bytes) __attribute__((returns_nonnull));
  * sd_catch_oom.  A thread without one ends the process with a message. */
 _Noreturn void sd_oom(size_t bytes);
 /* Runs fn(ctx) and returns its status.  If fn comes to sd_oom on this thread,
- * the arenas that it made are freed and the status is EXHAUSTED.  Nothing else
- * that fn holds is given back, so fn holds no lock and no open file.  Calls may
- * be nested. */
+ * the arenas and the errors that it made are freed and the status is EXHAUSTED.
+ * Nothing else that fn holds is given back, so where an arena is asked fn holds
+ * no lock, no open file and nothing of malloc's: tests/faults/held.c watches.
+ * Calls may be nested. */
 sd_status sd_catch_oom(sd_status (*fn)(void *ctx), void *ctx);
 
 /* How a caller ends work that is under way: asked(ctx) says whether to stop,
@@ -84,6 +86,7 @@ sd_status sd_catch_oom(sd_status (*fn)(void *ctx), void *ctx);
 typedef struct { bool (*asked)(void *ctx); void *ctx; } sd_stop;
 sd_status sd_catch(const sd_stop *stop, size_t most,
                    sd_status (*fn)(void *ctx), void *ctx); /* stop: may be NULL */
+void sd_catch_error(sd_status st); /* for status.c: one that was made inside */
 const sd_stop *sd_stop_current(void); /* to hand to helping threads; or NULL */
 sd_status sd_stopped(void); /* CANCELLED when the work is to end, else NULL */
 /* Bytes of memory of the machine, or of the control group if that has less;
@@ -105,6 +108,10 @@ void *sd_arena_try(sd_arena *a, size_t bytes);
     ((type *)sd_arena_alloc((a), sd_mul_or_die(sizeof(type), (size_t)(n))))
 size_t sd_mul_or_die(size_t a, size_t b); /* sd_oom on overflow */
 void *sd_arena_copy(sd_arena *a, const void *p, size_t bytes);
+/* More room for what is at `at`, of `had` bytes; and what nobody needs any
+ * more.  What was asked for last grows where it is, and is given back. */
+void *sd_arena_grow(sd_arena *a, void *at, size_t had, size_t bytes);
+void sd_arena_drop(sd_arena *a, void *at, size_t bytes);
 char *sd_arena_str(sd_arena *a, const char *s, size_t len); /* adds the NUL */
 char *sd_arena_fmt(sd_arena *a, const char *fmt, ...) SD_PRINTF(2, 3);
 char *sd_arena_vfmt(sd_arena *a, const char *fmt, va_list ap);
@@ -167,10 +174,11 @@ uint64_t sd_read_leb(sd_cursor *c); /* protobuf's base-128 varint */
 void sd_cursor_fail(sd_cursor *c, const char *expected);
 sd_status sd_cursor_status(const sd_cursor *c, const char *what);
 
-/* Text or bytes under construction, malloc'ed.  When memory is gone `oom` is
- * set and later writes do nothing, so that thunk, xpu and plugin, which cannot
- * jump to sd_catch_oom, can use it too. */
-typedef struct { char *at; size_t len, cap; bool oom; } sd_buf;
+/* Text or bytes under construction.  The compile rooms name an arena, in which
+ * it grows: sd_buf b = {.arena = a}.  Without one it is malloc'ed, for thunk,
+ * xpu and plugin, which cannot jump to sd_catch_oom: when memory is gone `oom`
+ * is set and later writes do nothing. */
+typedef struct { char *at; size_t len, cap; sd_arena *arena; bool oom; } sd_buf;
 void sd_buf_add(sd_buf *b, const void *p, size_t n);
 void sd_buf_str(sd_buf *b, const char *s);
 void sd_buf_fmt(sd_buf *b, const char *fmt, ...) SD_PRINTF(2, 3);
@@ -181,9 +189,9 @@ void sd_buf_u8(sd_buf *b, uint8_t v);
 void sd_buf_u32(sd_buf *b, uint32_t v);
 void sd_buf_u64(sd_buf *b, uint64_t v);
 void sd_buf_leb(sd_buf *b, uint64_t v);
-void sd_buf_finish(sd_buf *b); /* frees; zeroes */
-/* A copy in the arena, with a NUL behind it; b is finished. */
-char *sd_buf_take(sd_arena *a, sd_buf *b);
+void sd_buf_finish(sd_buf *b); /* empty again; frees what is no arena's */
+/* Of one in an arena: what it holds, with a NUL behind it; b is empty again. */
+char *sd_buf_take(sd_buf *b);
 
 sd_status sd_file_read(const char *path, sd_buf *out);
 sd_status sd_file_write(const char *path, const void *p, size_t n);

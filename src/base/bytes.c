@@ -1,6 +1,7 @@
 /* Bytes read (cursor) and written (builder), and whole files. */
 #include "base.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -110,7 +111,8 @@ static bool reserve(sd_buf *b, size_t more)
     cap = b->cap < 64 ? 64 : b->cap;
     while (cap < need)
         cap = cap > SIZE_MAX / 2 ? need : 2 * cap;
-    at = realloc(b->at, cap);
+    at = b->arena ? sd_arena_grow(b->arena, b->at, b->cap, cap)
+                  : realloc(b->at, cap);
     if (!at)
         goto fail;
     b->at = at;
@@ -201,8 +203,22 @@ void sd_buf_leb(sd_buf *b, uint64_t v)
 
 void sd_buf_finish(sd_buf *b)
 {
-    free(b->at);
-    *b = (sd_buf){0};
+    if (b->arena)
+        sd_arena_drop(b->arena, b->at, b->cap);
+    else
+        free(b->at);
+    *b = (sd_buf){.arena = b->arena};
+}
+
+char *sd_buf_take(sd_buf *b)
+{
+    char *at;
+
+    assert(b->arena);
+    sd_buf_add(b, "", 0);
+    at = b->at;
+    *b = (sd_buf){.arena = b->arena};
+    return at;
 }
 
 /* ---- files ---- */

@@ -271,7 +271,7 @@ size_t pb_open(sd_buf *b, int tag)
 void pb_close(sd_buf *b, size_t at)
 {
     size_t n = b->len - at;
-    sd_buf len = {0};
+    sd_buf len = {.arena = b->arena};
 
     if (b->oom)
         return;

@@ -64,6 +64,7 @@ static sd_status make(const char *where, sd_code code, char *message)
     st->code = code;
     st->message = message;
     st->where = where ? where : "";
+    sd_catch_error(st);
     return st;
 }
 
@@ -111,6 +112,8 @@ void sd_status_free(sd_status st)
 {
     if (!st || is_static(st))
         return;
+    if (st->prev && (*st->prev = st->next))
+        st->next->prev = st->prev;
     free(st->message);
     free(st);
 }

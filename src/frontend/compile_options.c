@@ -19,7 +19,7 @@ static void take_debug(sd_arena *a, const pb_debug_options *d, sd_options *o)
                {"xla_dump_hlo_module_re", d->dump_modules},
                {"xla_dump_hlo_pass_re", d->dump_passes}};
     const char *off = "xla_disable_hlo_passes";
-    sd_buf passes = {0};
+    sd_buf passes = {.arena = a};
 
     for (size_t i = 0; i < SD_COUNTOF(set); i++)
         if (set[i].v.len)
@@ -32,7 +32,6 @@ static void take_debug(sd_arena *a, const pb_debug_options *d, sd_options *o)
     }
     if (passes.len)
         sd_options_set(a, o, off, strlen(off), passes.at, passes.len);
-    sd_buf_finish(&passes);
 }
 
 /* ---- what the user asks of one compile ---- */

@@ -262,7 +262,7 @@ static const struct {
 bool mlir_read_as_text(mlir_reader *r, mlir_dialect_id dialect, uint64_t code,
                        sd_cursor *c, mlir_attr *at)
 {
-    maker m = {.r = r, .c = c};
+    maker m = {.r = r, .c = c, .b.arena = r->a};
 
     for (size_t i = 0; i < SD_COUNTOF(rows); i++) {
         if (rows[i].dialect != dialect || rows[i].code != code)
@@ -275,7 +275,7 @@ bool mlir_read_as_text(mlir_reader *r, mlir_dialect_id dialect, uint64_t code,
         at->kind = dialect == MLIR_D_VHLO && code == CODE_MESH_AXES
                        ? MLIR_A_MESH_AXES
                        : MLIR_A_OPAQUE;
-        at->str = mlir_new_str(r, sd_buf_take(r->a, &m.b), len);
+        at->str = mlir_new_str(r, sd_buf_take(&m.b), len);
         return true;
     }
     return false;

@@ -201,7 +201,7 @@ void tx_attr_dict(mlir_parser *t, mlir_draft *d, bool inherent)
 static void check_operands(mlir_parser *t, mlir_draft *d, const uint32_t *type,
                            int n)
 {
-    sd_buf have = {0}, want = {0};
+    sd_buf have = {.arena = t->r->a}, want = {.arena = t->r->a};
 
     if (n != d->operand.n) {
         tx_fail_at(t, d->where, "%d operands, and the types of %d",
@@ -213,8 +213,7 @@ static void check_operands(mlir_parser *t, mlir_draft *d, const uint32_t *type,
             mlir_type_print(t->r, d->operand.at[i]->type, &have);
             mlir_type_print(t->r, type[i], &want);
             tx_fail_at(t, d->where, "operand %d is a %s, not a %s", i,
-                       sd_buf_take(t->r->a, &have),
-                       sd_buf_take(t->r->a, &want));
+                       sd_buf_take(&have), sd_buf_take(&want));
         }
 }
 

@@ -320,7 +320,7 @@ uint32_t tx_dense(mlir_parser *t)
 uint32_t tx_dense_array(mlir_parser *t)
 {
     mlir_attr at = {.kind = MLIR_A_DENSE_ARRAY};
-    sd_buf b = {0};
+    sd_buf b = {.arena = t->r->a};
     dense_list d = {0};
     uint8_t v[16];
 
@@ -341,7 +341,7 @@ uint32_t tx_dense_array(mlir_parser *t)
         } while (tx_accept(t, ','));
     tx_expect(t, '>');
     at.blob.len = b.len;
-    at.blob.at = (const uint8_t *)sd_buf_take(t->r->a, &b);
+    at.blob.at = (const uint8_t *)sd_buf_take(&b);
     return tx_new_attr(t, at);
 }
 

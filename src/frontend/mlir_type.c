@@ -59,10 +59,9 @@ static void set_other(mlir_type *t, const char *what, const char *text)
 }
 
 /* text: how it is written; finished. */
-static void set_written(mlir_reader *r, mlir_type *t, const char *what,
-                        sd_buf *text)
+static void set_written(mlir_type *t, const char *what, sd_buf *text)
 {
-    set_other(t, what, sd_buf_take(r->a, text));
+    set_other(t, what, sd_buf_take(text));
 }
 
 static void set_float(mlir_type *t, const float_row *f)
@@ -184,7 +183,7 @@ static void read_complex(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     uint32_t elem = mlir_index(c);
     const mlir_type *part = mlir_type_at(r, elem);
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     if (part->kind == MLIR_T_ELEM &&
         (part->dtype == SD_F32 || part->dtype == SD_F64)) {
@@ -194,7 +193,7 @@ static void read_complex(mlir_reader *r, sd_cursor *c, mlir_type *t)
     sd_buf_str(&b, "complex<");
     mlir_type_print(r, elem, &b);
     sd_buf_str(&b, ">");
-    set_written(r, t, "complex type of a part other than f32 or f64", &b);
+    set_written(t, "complex type of a part other than f32 or f64", &b);
 }
 
 static void read_builtin_int(mlir_reader *r, sd_cursor *c, mlir_type *t)
@@ -249,7 +248,7 @@ static void read_quant(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
     bool is_signed = mlir_varint(c) & 1;
     uint64_t expressed;
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     t->elem = mlir_index(c);
     expressed = mlir_varint(c);
@@ -261,7 +260,7 @@ static void read_quant(mlir_reader *r, sd_cursor *c, mlir_type *t)
                range);
     quant_step(&b, scale, zero);
     sd_buf_str(&b, ">");
-    set_written(r, t, "quantized type", &b);
+    set_written(t, "quantized type", &b);
 }
 
 static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
@@ -269,7 +268,7 @@ static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
     bool is_signed = mlir_varint(c) & 1;
     uint64_t expressed, n;
     sd_vec(double) scale = {0};
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     t->elem = mlir_index(c);
     expressed = mlir_varint(c);
@@ -290,35 +289,35 @@ static void read_quant_axis(mlir_reader *r, sd_cursor *c, mlir_type *t)
         quant_step(&b, scale.at[i], mlir_svarint(c));
     }
     sd_buf_str(&b, "}>");
-    set_written(r, t, "quantized type", &b);
+    set_written(t, "quantized type", &b);
 }
 
 static void read_unranked(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     t->elem = mlir_index(c);
     sd_buf_str(&b, "tensor<*x");
     mlir_type_print(r, t->elem, &b);
     sd_buf_str(&b, ">");
-    set_written(r, t, "unranked tensor", &b);
+    set_written(t, "unranked tensor", &b);
 }
 
 static void read_buffer(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     read_tensor(r, c, t);
     sd_buf_str(&b, "memref<");
     mlir_dims_print(t, &b);
     mlir_type_print(r, t->elem, &b);
     sd_buf_str(&b, ">");
-    set_written(r, t, "buffer type", &b);
+    set_written(t, "buffer type", &b);
 }
 
 static void read_future(mlir_reader *r, sd_cursor *c, mlir_type *t)
 {
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     t->list = read_list(r, c, &t->nlist);
     sd_buf_str(&b, "!stablehlo.future<");
@@ -327,7 +326,7 @@ static void read_future(mlir_reader *r, sd_cursor *c, mlir_type *t)
         mlir_type_print(r, t->list[i], &b);
     }
     sd_buf_str(&b, ">");
-    set_written(r, t, "future type", &b);
+    set_written(t, "future type", &b);
 }
 
 static void read_encoded(mlir_reader *r, sd_cursor *c, mlir_type *t)

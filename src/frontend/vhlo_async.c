@@ -155,34 +155,34 @@ static void groups(config *j)
 
 /* ---- settings ---- */
 
-static void setting(config *j, const char *name)
+static void setting(config *j, hlo_word name)
 {
     const kind *k = j->kind;
 
-    if (strcmp(name, k->groups) == 0) {
+    if (hlo_word_is(name, k->groups)) {
         groups(j);
-    } else if (strcmp(name, "channel_id") == 0) {
+    } else if (hlo_word_is(name, "channel_id")) {
         j->c->channel = hlo_take_int(&j->x);
-    } else if (strcmp(name, "use_global_device_ids") == 0) {
+    } else if (hlo_word_is(name, "use_global_device_ids")) {
         j->c->use_global_ids = boolean(j);
-    } else if (k->dim && strcmp(name, k->dim) == 0) {
+    } else if (k->dim && hlo_word_is(name, k->dim)) {
         j->c->dim = hlo_take_int(&j->x);
         j->has |= HAS_DIM;
     } else if (k->op == HLO_ALL_TO_ALL &&
-               strcmp(name, "concat_dimension") == 0) {
+               hlo_word_is(name, "concat_dimension")) {
         j->join = hlo_take_int(&j->x);
         j->has |= HAS_JOIN;
-    } else if (k->op == HLO_ALL_TO_ALL && strcmp(name, "split_count") == 0) {
+    } else if (k->op == HLO_ALL_TO_ALL && hlo_word_is(name, "split_count")) {
         j->c->split_count = hlo_take_int(&j->x);
         j->has |= HAS_COUNT;
-    } else if (k->op == HLO_REDUCE_SCATTER && strcmp(name, "tiled") == 0) {
+    } else if (k->op == HLO_REDUCE_SCATTER && hlo_word_is(name, "tiled")) {
         if (!hlo_accept_word(&j->x, "true"))
             want(j, "true");
     } else {
         vhlo_fail(j->im, j->op, SD_UNIMPLEMENTED,
-                  "%s-start: async_collective_config has a setting %s, which "
+                  "%s-start: async_collective_config has a setting %.*s, which "
                   "is not known",
-                  k->name, name);
+                  k->name, (int)name.len, name.at);
     }
 }
 
@@ -196,13 +196,12 @@ static void lacks(config *j, unsigned bit, const char *name)
 
 static void read_config(config *j)
 {
-    size_t len;
-
     if (!take(j, "{"))
         want(j, "a brace");
     while (going(j)) {
-        const char *name = hlo_take_string(&j->x, &len);
+        hlo_word name;
 
+        name.at = hlo_take_string(&j->x, &name.len);
         if (going(j) && !take(j, ":"))
             want(j, "a colon");
         if (going(j))
@@ -243,7 +242,7 @@ static void start(vhlo_import *im, mlir_op *op, hlo_inst **arg, const kind *k,
     hlo_collective *c = sd_arena_new(im->a, hlo_collective);
     config j = {.im = im, .op = op, .kind = k, .c = c, .join = -1};
     hlo_comp *body = NULL;
-    const char *text;
+    sd_bytes text;
     int n = 0;
 
     if (at->kind != MLIR_A_STRING) {
@@ -253,8 +252,8 @@ static void start(vhlo_import *im, mlir_op *op, hlo_inst **arg, const kind *k,
                   k->name);
         return;
     }
-    text = mlir_cstr(im->r, at->str);
-    j.x = hlo_lexer_of(im->a, text, strlen(text));
+    text = mlir_str(im->r, at->str);
+    j.x = hlo_lexer_of(im->a, (const char *)text.at, text.len);
     c->dim = -1;
     read_config(&j);
     if (im->r->st)

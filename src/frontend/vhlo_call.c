@@ -10,14 +10,14 @@
 static void read_config(vhlo_import *im, mlir_op *op, hlo_custom *u)
 {
     const mlir_attr *at = mlir_discardable(im->r, op, "mhlo.backend_config");
-    sd_buf b = {0};
+    sd_buf b = {.arena = im->a};
 
     if (at->kind != MLIR_A_DICT)
         at = vhlo_attr(im, op, "backend_config");
     if (at->kind == MLIR_A_DICT) {
         mlir_attr_print(im->r, at, &b);
         u->config_len = b.len;
-        u->config = sd_buf_take(im->a, &b);
+        u->config = sd_buf_take(&b);
         u->api_version = HLO_TYPED_FFI;
     } else if (at->kind == MLIR_A_STRING) {
         u->config = mlir_cstr(im->r, at->str);

@@ -11,13 +11,13 @@ enum { MAX_NESTING = 256 }; /* functions and regions within each other */
 const char *vhlo_op_name(mlir_reader *r, const mlir_op *op)
 {
     const mlir_op_name *n = &r->name.at[op->name];
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->a};
 
     if (n->row)
         vhlo_text_name(n->row, false, &b);
     else
         sd_buf_add(&b, n->name.at, n->name.len);
-    return sd_buf_take(r->a, &b);
+    return sd_buf_take(&b);
 }
 
 const char *vhlo_place(mlir_reader *r, const mlir_op *op)
@@ -208,7 +208,7 @@ static void put_key(sd_buf *b, const char *k)
 void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
                             const mlir_attr *value)
 {
-    sd_buf v = {0};
+    sd_buf v = {.arena = im->a};
 
     sd_buf_str(b, b->len ? "," : "{");
     put_key(b, key);
@@ -221,7 +221,6 @@ void vhlo_put_frontend_attr(vhlo_import *im, sd_buf *b, const char *key,
         mlir_attr_print(im->r, value, &v);
         hlo_print_quoted(b, v.at ? v.at : "", v.len);
     }
-    sd_buf_finish(&v);
 }
 
 /* {a="b",c="d"}, as XLA prints them; Shardy's by the name that XLA gives it */
@@ -230,7 +229,7 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
     const mlir_attr *d = mlir_dict_get(im->r, dict, "mhlo.frontend_attributes");
     const mlir_attr *sharding = mlir_dict_get(im->r, dict, "sdy.sharding");
     const mlir_attr *rule = mlir_dict_get(im->r, dict, "sdy.sharding_rule");
-    sd_buf b = {0};
+    sd_buf b = {.arena = im->a};
 
     for (int i = 0; d->kind == MLIR_A_DICT && i + 1 < d->nlist; i += 2) {
         const char *k = mlir_text(im->r, mlir_attr_at(im->r, d->list[i]));
@@ -246,7 +245,7 @@ const char *vhlo_frontend_attrs(vhlo_import *im, const mlir_attr *dict)
     if (!b.len)
         return NULL;
     sd_buf_str(&b, "}");
-    return sd_buf_take(im->a, &b);
+    return sd_buf_take(&b);
 }
 
 void vhlo_bind(vhlo_import *im, mlir_op *op, hlo_inst *in)

@@ -19,7 +19,7 @@ static bool is_op(mlir_reader *r, const mlir_op *op, mlir_dialect_id d,
 static void keep_meshes(vhlo_import *im, mlir_block *b)
 {
     mlir_reader *r = im->r;
-    sd_buf all = {0}, attr = {0};
+    sd_buf all = {.arena = im->a}, attr = {.arena = im->a};
     mlir_attr text = {.kind = MLIR_A_STRING};
 
     for (mlir_op *op = b->first; op; op = op->next) {
@@ -36,9 +36,8 @@ static void keep_meshes(vhlo_import *im, mlir_block *b)
         text.str = mlir_new_str(r, all.at, all.len);
         vhlo_put_frontend_attr(im, &attr, "xla.sdy.meshes", &text);
         sd_buf_str(&attr, "}");
-        im->m->frontend_attrs = sd_buf_take(im->a, &attr);
+        im->m->frontend_attrs = sd_buf_take(&attr);
     }
-    sd_buf_finish(&all);
     if (!r->st && hlo_participants(im->m) > 1)
         r->st = hlo_meshes_read(im->m);
 }
@@ -182,7 +181,6 @@ static void tell_refused(vhlo_import *im)
                   more > 0 ? sd_arena_fmt(im->r->a, "; and %d more", more)
                            : "");
     }
-    sd_buf_finish(&im->refused);
 }
 
 /* ---- the module ---- */
@@ -333,7 +331,10 @@ static void import_entry(vhlo_import *im, vhlo_func *f)
 
 void vhlo_import_module(mlir_reader *r, const char *entry, hlo_module **out)
 {
-    vhlo_import im = {.r = r, .a = r->out, .func = sd_map_create(r->a)};
+    vhlo_import im = {.r = r,
+                      .a = r->out,
+                      .func = sd_map_create(r->a),
+                      .refused.arena = r->a};
     mlir_op *op = r->module;
     vhlo_func *f;
 

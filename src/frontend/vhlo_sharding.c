@@ -21,16 +21,10 @@ static bool is_alone(const vhlo_import *im)
     return hlo_participants(im->m) == 1;
 }
 
-static const char *braces(vhlo_import *im, sd_buf *b)
+static const char *braces(sd_buf *b)
 {
-    const char *s;
-
     sd_buf_str(b, "}");
-    if (b->oom)
-        sd_oom(0);
-    s = sd_arena_str(im->a, b->at, b->len);
-    sd_buf_finish(b);
-    return s;
+    return sd_buf_take(b);
 }
 
 /* A scalar has no dimension to be cut: it needs no constraint, and where
@@ -38,13 +32,13 @@ static const char *braces(vhlo_import *im, sd_buf *b)
 void op_sharding(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_inst *in = arg[0];
-    sd_buf b = {0};
+    sd_buf b = {.arena = im->a};
 
     if (!is_alone(im) && sd_shape_is_array(in->shape) && in->shape->rank) {
         vhlo_put_frontend_attr(im, &b, "xla.sdy.sharding",
                                vhlo_need(im, op, "sharding"));
         in = marker(im, "Sharding", in->shape, 1, arg);
-        in->frontend_attrs = braces(im, &b);
+        in->frontend_attrs = braces(&b);
     }
     if (vhlo_check(im, in))
         op->result[0].inst = in;
@@ -66,7 +60,7 @@ void op_group(vhlo_import *im, mlir_op *op, hlo_inst **arg)
 {
     hlo_inst *in = arg[0];
     hlo_custom *u;
-    sd_buf b = {0};
+    sd_buf b = {.arena = im->a};
 
     if (is_alone(im) || !sd_shape_is_array(in->shape) || !in->shape->rank)
         return;
@@ -76,7 +70,7 @@ void op_group(vhlo_import *im, mlir_op *op, hlo_inst **arg)
     u = sd_arena_copy(im->a, in->u.custom, sizeof *u);
     u->has_side_effect = true; /* one that nobody reads counts */
     in->u.custom = u;
-    in->frontend_attrs = braces(im, &b);
+    in->frontend_attrs = braces(&b);
     if (!vhlo_check(im, in))
         return;
     for (mlir_value *v = op->operand[0]; v; v = cast_of(im, v))
@@ -105,16 +99,13 @@ static hlo_inst *border(vhlo_import *im, mlir_op *op, const char *target,
                         hlo_inst *const *arg)
 {
     hlo_inst *in = marker(im, target, shape, n, arg);
-    sd_buf key = {0}, b = {0};
+    sd_buf b = {.arena = im->a};
 
-    sd_buf_fmt(&key, "xla.sdy.%s%c", attr, 0);
-    if (key.oom)
-        sd_oom(0);
-    vhlo_put_frontend_attr(im, &b, key.at, vhlo_need(im, op, attr));
+    vhlo_put_frontend_attr(im, &b, sd_arena_fmt(im->a, "xla.sdy.%s", attr),
+                           vhlo_need(im, op, attr));
     vhlo_put_frontend_attr(im, &b, "xla.sdy.manual_axes",
                            vhlo_need(im, op, "manual_axes"));
-    sd_buf_finish(&key);
-    in->frontend_attrs = braces(im, &b);
+    in->frontend_attrs = braces(&b);
     return in;
 }
 

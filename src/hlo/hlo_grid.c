@@ -31,7 +31,7 @@ const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
 {
     hlo_grid g = {.n = 1}, *keep;
     const hlo_grid *known;
-    sd_buf key = {0};
+    sd_buf key = {.arena = m->arena};
     int64_t stride = 1;
 
     for (int i = 0; i < n; i++)
@@ -47,18 +47,15 @@ const hlo_grid *hlo_grid_of(hlo_module *m, int n, const int64_t *axis,
     sd_buf_add(&key, g.size, sizeof g.size);
     if (g.at)
         sd_buf_add(&key, g.at, sizeof *at * (size_t)g.n);
-    if (key.oom)
-        sd_oom(0);
-    if (!(known = sd_names_get(m->mesh->known, key.at, key.len))) {
-        if (g.at)
-            find_places(m, &g);
-        keep = sd_arena_copy(m->arena, &g, sizeof g);
-        sd_names_set(m->mesh->known, sd_arena_copy(m->arena, key.at, key.len),
-                     key.len, keep);
-        known = keep;
+    if ((known = sd_names_get(m->mesh->known, key.at, key.len))) {
+        sd_buf_finish(&key);
+        return known;
     }
-    sd_buf_finish(&key);
-    return known;
+    if (g.at)
+        find_places(m, &g);
+    keep = sd_arena_copy(m->arena, &g, sizeof g);
+    sd_names_set(m->mesh->known, key.at, key.len, keep);
+    return keep;
 }
 
 int64_t hlo_grid_index(const hlo_grid *g, const hlo_atoms *a, int64_t p)

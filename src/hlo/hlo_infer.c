@@ -54,15 +54,15 @@ static void print_shape(sd_buf *b, const sd_shape *s)
 
 const char *hlo_shape_str(hlo_module *m, const sd_shape *s)
 {
-    sd_buf b = {0};
+    sd_buf b = {.arena = m->arena};
 
     print_shape(&b, s);
-    return sd_buf_take(m->arena, &b);
+    return sd_buf_take(&b);
 }
 
 const char *hlo_describe(hlo_module *m, const hlo_inst *in)
 {
-    sd_buf b = {0};
+    sd_buf b = {.arena = m->arena};
 
     sd_buf_str(&b, hlo_info(in)->name);
     for (int i = 0; i < in->narg && i < 8; i++) {
@@ -82,7 +82,7 @@ const char *hlo_describe(hlo_module *m, const hlo_inst *in)
             sd_buf_fmt(&b, "%s:%d", in->source_file, in->source_line);
         sd_buf_str(&b, ")");
     }
-    return sd_buf_take(m->arena, &b);
+    return sd_buf_take(&b);
 }
 
 sd_status hlo_bad(hlo_module *m, const hlo_inst *in, const char *fmt, ...)

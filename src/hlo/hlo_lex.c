@@ -113,24 +113,24 @@ bool hlo_accept_word(hlo_lexer *x, const char *word)
 
 int64_t hlo_take_int(hlo_lexer *x)
 {
-    bool negative, any = false;
+    bool negative, any = false, fits = true;
+    const char *from;
     int64_t v = 0;
 
     hlo_skip_space(x);
+    from = x->at;
     negative = x->at < x->end && *x->at == '-';
     x->at += negative;
     while (x->at < x->end && *x->at >= '0' && *x->at <= '9') {
         int d = *x->at++ - '0';
 
         any = true;
-        if (__builtin_mul_overflow(v, (int64_t)10, &v) ||
-            __builtin_sub_overflow(v, (int64_t)d, &v)) {
-            hlo_fail(x, "a 64-bit integer");
-            return 0;
-        }
+        fits = fits && !__builtin_mul_overflow(v, (int64_t)10, &v) &&
+               !__builtin_sub_overflow(v, (int64_t)d, &v);
     }
-    if (!any || (!negative && v == INT64_MIN)) {
-        hlo_fail(x, "an integer");
+    if (!any || !fits || (!negative && v == INT64_MIN)) {
+        x->at = from;
+        hlo_fail(x, any ? "a 64-bit integer" : "an integer");
         return 0;
     }
     return negative ? v : -v; /* summed downwards, for INT64_MIN's sake */

@@ -355,7 +355,7 @@ hlo_inst *hlo_make_linalg(hlo_at p, hlo_linalg_id id, const int64_t *attr,
     const char *at = row->attrs, *word;
     const sd_shape *part[8];
     hlo_inst *in;
-    sd_buf b = {0};
+    sd_buf b = {.arena = m->arena};
     reading r;
     sd_status st;
     int len;
@@ -368,7 +368,7 @@ hlo_inst *hlo_make_linalg(hlo_at p, hlo_linalg_id id, const int64_t *attr,
                    attr[i]);
     sd_buf_str(&b, "}");
     u->config_len = b.len;
-    u->config = sd_buf_take(m->arena, &b);
+    u->config = sd_buf_take(&b);
     in = hlo_inst_create(p.c, p.before, HLO_CUSTOM_CALL, arg[0]->shape, narg,
                          arg);
     in->u.custom = u;

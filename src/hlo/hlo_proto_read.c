@@ -49,24 +49,24 @@ static const char *take_kept(reader *r, pb_attributes *at, const char *key)
 
 static const char *attributes_text(reader *r, const pb_attributes *at)
 {
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->arena};
 
     if (!at || !at->map.n)
         return NULL;
     hlo_attributes_print(&b, at);
-    return sd_buf_take(r->arena, &b);
+    return sd_buf_take(&b);
 }
 
 static void read_notes(reader *r, const pb_inst *p, hlo_inst *in)
 {
     const char *attrs = take_kept(r, p->frontend_attrs, HLO_KEPT_ATTRIBUTES);
-    sd_buf b = {0};
+    sd_buf b = {.arena = r->arena};
 
     in->sharding = take_kept(r, p->frontend_attrs, HLO_KEPT_SHARDING);
     in->frontend_attrs = attrs ? attrs : attributes_text(r, p->frontend_attrs);
     if (p->sharding) {
         hlo_sharding_print(&b, p->sharding);
-        in->sharding = sd_buf_take(r->arena, &b);
+        in->sharding = sd_buf_take(&b);
     }
     if (!p->metadata)
         return;

@@ -286,7 +286,7 @@ static void write_elements(sd_buf *b, sd_dtype t, const char *p, int64_t n)
 void hlo_literal_to_pb(sd_arena *a, const sd_shape *s, const void *data,
                        sd_buf *b)
 {
-    sd_buf elements = {0};
+    sd_buf elements = {.arena = a};
     pb_literal l = {0};
     pb_pack p;
 
@@ -298,6 +298,4 @@ void hlo_literal_to_pb(sd_arena *a, const sd_shape *s, const void *data,
     p = (pb_pack){(uint8_t *)elements.at, elements.len, 0};
     memcpy((char *)&l + payload[s->dtype].at, &p, sizeof p);
     pb_write(b, &pb_literal_table, &l);
-    b->oom |= elements.oom;
-    sd_buf_finish(&elements);
 }

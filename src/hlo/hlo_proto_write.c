@@ -69,7 +69,7 @@ static void write_inst(writer *w, const hlo_inst *in)
 {
     hlo_guise mask;
     const hlo_inst *as = hlo_masked(in, &mask);
-    sd_buf literal = {0};
+    sd_buf literal = {.arena = w->arena};
     pb_shape shape;
     pb_inst p = {.name = pb_str(in->name),
                  .opcode = pb_str(hlo_info(as)->name),
@@ -87,8 +87,6 @@ static void write_inst(writer *w, const hlo_inst *in)
         p.literal = (sd_bytes){(const uint8_t *)literal.at, literal.len};
     }
     pb_write(w->b, &pb_inst_table, &p);
-    w->b->oom |= literal.oom;
-    sd_buf_finish(&literal);
 }
 
 /* ---- computations ---- */

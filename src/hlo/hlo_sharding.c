@@ -21,20 +21,17 @@ hlo_sharding *hlo_sharding_draft(hlo_module *m, int rank)
 /* By its text, which says all but the grid. */
 const hlo_sharding *hlo_sharding_keep(hlo_module *m, hlo_sharding *s)
 {
-    sd_buf key = {0};
+    sd_buf key = {.arena = m->arena};
     const hlo_sharding *known;
 
     hlo_sharding_text(&key, s);
     sd_buf_add(&key, &s->grid, sizeof s->grid);
-    if (key.oom)
-        sd_oom(0);
-    if (!(known = sd_names_get(m->mesh->known, key.at, key.len))) {
-        sd_names_set(m->mesh->known, sd_arena_copy(m->arena, key.at, key.len),
-                     key.len, s);
-        known = s;
+    if ((known = sd_names_get(m->mesh->known, key.at, key.len))) {
+        sd_buf_finish(&key);
+        return known;
     }
-    sd_buf_finish(&key);
-    return known;
+    sd_names_set(m->mesh->known, key.at, key.len, s);
+    return s;
 }
 
 const hlo_sharding *hlo_sharding_replicated(hlo_module *m, int rank)

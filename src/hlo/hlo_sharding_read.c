@@ -13,24 +13,20 @@ static reader reader_of(hlo_module *m, const char *text)
     return (reader){m, hlo_lexer_of(m->arena, text, strlen(text))};
 }
 
-static sd_status misfit(const reader *r, const char *expected, const char *at)
-{
-    return sd_error(SD_INVALID,
-                    "sharding \"%.200s\": %s should be at \"%.24s\"", r->x.base,
-                    expected, at);
-}
-
 static void fail(reader *r, const char *expected)
 {
-    if (!r->x.bad)
-        hlo_refuse(&r->x, misfit(r, expected, r->x.at));
+    hlo_fail(&r->x, expected);
 }
 
 static sd_status status_of(const reader *r)
 {
-    if (r->x.bad && !r->x.status)
-        return misfit(r, r->x.bad, r->x.bad_at);
-    return r->x.status;
+    const hlo_lexer *x = &r->x;
+
+    if (!x->bad)
+        return NULL;
+    return sd_error(SD_INVALID,
+                    "sharding \"%.200s\": %s should be at \"%.24s\"", x->base,
+                    x->bad, x->bad_at);
 }
 
 static bool accept(reader *r, const char *s)

@@ -232,7 +232,7 @@ static hlo_inst *make_call(hlo_at at, const char *target, int n,
     hlo_custom *u = sd_arena_new(a, hlo_custom);
     hlo_inst *arg[HLO_ATTEND_ARRAYS], *in;
     const sd_shape *shape[HLO_ATTEND_RESULTS];
-    sd_buf b = {0};
+    sd_buf b = {.arena = a};
 
     for (int i = 0; i < n; i++) {
         arg[i] = x[i].in;
@@ -245,7 +245,7 @@ static hlo_inst *make_call(hlo_at at, const char *target, int n,
     u->target = target;
     u->api_version = HLO_TYPED_FFI;
     u->config_len = b.len;
-    u->config = sd_buf_take(a, &b);
+    u->config = sd_buf_take(&b);
     in = hlo_inst_create(
         at.c, at.before, HLO_CUSTOM_CALL,
         nresult == 1 ? shape[0] : sd_shape_tuple(a, nresult, shape), n, arg);

@@ -232,7 +232,7 @@ static bool debug_build(void)
 static sd_status roundtrip(const hlo_module *m)
 {
     sd_arena *a = sd_arena_create();
-    sd_buf text = {0}, again = {0};
+    sd_buf text = {.arena = a}, again = {.arena = a};
     hlo_module *back;
     sd_status st;
 
@@ -246,8 +246,6 @@ static sd_status roundtrip(const hlo_module *m)
             st = sd_error(SD_INTERNAL, "printed, parsed and printed again the "
                                        "module reads differently");
     }
-    sd_buf_finish(&text);
-    sd_buf_finish(&again);
     sd_arena_destroy(a);
     return st;
 }
@@ -266,16 +264,13 @@ typedef struct {
  */
 static void show(const run *r, const char *pass)
 {
-    sd_buf text = {0};
+    sd_buf text = {.arena = r->m->arena};
 
     if (r->hook)
         r->hook(r->ctx, HLO_LEFT_WRONG, r->m);
     hlo_print(&text, r->m);
-    if (!text.oom)
-        sd_log(debug_build() ? SD_LOG_ERROR : SD_LOG_DEBUG,
-               "after pass %s:\n%.*s", pass,
-               (int)SD_MIN(text.len, (size_t)INT_MAX), text.at);
-    sd_buf_finish(&text);
+    sd_log(debug_build() ? SD_LOG_ERROR : SD_LOG_DEBUG, "after pass %s:\n%.*s",
+           pass, (int)SD_MIN(text.len, (size_t)INT_MAX), text.at);
 }
 
 /* What a pass leaves wrong is our mistake, not the program's. */
@@ -475,7 +470,7 @@ static sd_status refuse(hlo_module *m, const device_desc *dev)
 {
     enum { MOST = 20 };
     const char *list[MOST];
-    sd_buf b = {0};
+    sd_buf b = {.arena = m->arena};
     int n = 0, listed = 0;
     bool more = false;
     sd_status st = NULL;
@@ -500,7 +495,6 @@ static sd_status refuse(hlo_module *m, const device_desc *dev)
             sd_error(SD_UNIMPLEMENTED, "no way to run %d instruction%s: %.*s%s",
                      n, n > 1 ? "s" : "", (int)b.len, b.at ? b.at : "",
                      more ? "; ..." : "");
-    sd_buf_finish(&b);
     return st;
 }
 

@@ -263,15 +263,10 @@ static void drop_marks(hlo_module *m)
 
 static const char *tiles_text(sd_arena *a, const hlo_sharding *s)
 {
-    sd_buf b = {0};
-    const char *text;
+    sd_buf b = {.arena = a};
 
     hlo_sharding_tiles(&b, s);
-    if (b.oom)
-        sd_oom(0);
-    text = sd_arena_str(a, b.at, b.len);
-    sd_buf_finish(&b);
-    return text;
+    return sd_buf_take(&b);
 }
 
 /* After all parameters, so that they stay in front. */

@@ -256,6 +256,13 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 // -----
+// code: UNIMPLEMENTED
+// error: all-gather-start: async_collective_config has a setting channel_id, which is not known
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22channel_id\5C000\22: 1}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// -----
 // error: all-gather-start: async_collective_config has no replica_groups
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.custom_call"(%a) {call_target_name = "all-gather-start", mhlo.frontend_attributes = {async_collective_config = "{\22channel_id\22: 1}"}, api_version = 1 : i32} : (tensor<4xf32>) -> tensor<4xf32>

@@ -104,6 +104,33 @@ static void buffer_lists_numbers(void **state)
     sd_buf_finish(&b);
 }
 
+/* In an arena nothing of it is malloc's: the leak checker would see it. */
+static void buffer_grows_in_an_arena(void **state)
+{
+    sd_arena *a = sd_arena_create();
+    sd_buf b = {.arena = a}, other = {.arena = a};
+    const char *was, *empty = sd_buf_take(&b);
+    char *text;
+
+    (void)state;
+    assert_string_equal(empty, "");
+    for (int i = 0; i < 3000; i++)
+        sd_buf_fmt(&b, "%d ", i);
+    sd_buf_str(&other, "between");
+    sd_buf_fmt(&b, "%2000d", 1);
+    text = sd_buf_take(&b);
+    assert_int_equal(strlen(text), 13890 + 2000);
+    assert_null(b.at);
+    assert_string_equal(other.at, "between");
+    sd_buf_str(&b, "given back");
+    was = b.at;
+    sd_buf_finish(&b);
+    for (int i = 0; i < 64; i++)
+        assert_int_equal(was[i], 0); /* what an arena hands out is zero */
+    assert_ptr_equal(sd_arena_alloc(a, 1), was);
+    sd_arena_destroy(a);
+}
+
 static void cursor_reads_and_sticks_at_the_first_error(void **state)
 {
     sd_buf b = {0};
@@ -377,6 +404,7 @@ int main(void)
         cmocka_unit_test(vector_and_map_keep_what_they_are_given),
         cmocka_unit_test(errors_carry_code_place_and_notes),
         cmocka_unit_test(buffer_lists_numbers),
+        cmocka_unit_test(buffer_grows_in_an_arena),
         cmocka_unit_test(cursor_reads_and_sticks_at_the_first_error),
         cmocka_unit_test(builder_formats_what_is_longer_than_its_room),
         cmocka_unit_test(files_come_back_as_written),

@@ -292,10 +292,41 @@ static void test_stop(void **state)
     }
 }
 
+/* Errors that are under way when memory runs out are freed, those that are
+ * given back are not. */
+static sd_status hold_errors(void *ctx)
+{
+    sd_status mine = sd_error(SD_INVALID, "not given back"), gone;
+
+    gone = sd_error(SD_INVALID, "freed before");
+    sd_status_free(sd_status_copy(gone));
+    sd_status_free(gone);
+    if (ctx)
+        sd_oom(1);
+    return sd_note(mine, "noted");
+}
+
+static sd_status hold_errors_within(void *ctx)
+{
+    return sd_first(sd_catch_oom(hold_errors, NULL), hold_errors(ctx));
+}
+
+static void errors_under_way(void **state)
+{
+    sd_status st = sd_catch_oom(hold_errors_within, state);
+
+    assert_int_equal(st->code, SD_EXHAUSTED);
+    sd_status_free(st);
+    st = sd_catch_oom(hold_errors_within, NULL);
+    assert_string_equal(st->message, "noted: not given back");
+    sd_status_free(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(errors_under_way),
         cmocka_unit_test(pool_runs_each_item_once),
         cmocka_unit_test(pool_wakes_apart_from_its_caller),
         cmocka_unit_test(shelf_gives_each_thing_to_one),

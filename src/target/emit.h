@@ -164,6 +164,51 @@ LLVMValueRef emit_fp_like(LLVMValueRef like, double v);
 LLVMValueRef emit_bool(emit *e, bool v);
 LLVMValueRef emit_iota(emit *e, LLVMTypeRef elem, int w);
 LLVMValueRef emit_and(emit *e, LLVMValueRef x, LLVMValueRef y); /* NULL: true */
+/* LLVM's instructions as they are: x and y are of one type, and sums, unlike
+ * emit_add's, may wrap. */
+#define EMIT_TWO(name, op) \
+    static inline LLVMValueRef emit_##name(emit *e, LLVMValueRef x, \
+                                           LLVMValueRef y) \
+    { \
+        return LLVMBuild##op(e->b, x, y, ""); \
+    }
+#define EMIT_ASK(name, is) \
+    static inline LLVMValueRef emit_##name(emit *e, LLVMValueRef x, \
+                                           LLVMValueRef y) \
+    { \
+        return LLVMBuildICmp(e->b, LLVMInt##is, x, y, ""); \
+    }
+#define EMIT_TO(name, op) \
+    static inline LLVMValueRef emit_##name(emit *e, LLVMValueRef x, \
+                                           LLVMTypeRef t) \
+    { \
+        return LLVMBuild##op(e->b, x, t, ""); \
+    }
+EMIT_TWO(sum, Add)
+EMIT_TWO(minus, Sub)
+EMIT_TWO(product, Mul)
+EMIT_TWO(udiv, UDiv)
+EMIT_TWO(urem, URem)
+EMIT_TWO(or, Or)
+EMIT_TWO(xor, Xor)
+EMIT_TWO(shl, Shl)
+EMIT_TWO(shr, LShr)
+EMIT_ASK(equal, EQ)
+EMIT_ASK(unequal, NE)
+EMIT_ASK(ult, ULT)
+EMIT_ASK(uge, UGE)
+EMIT_ASK(not_below, SGE)
+EMIT_TO(as, BitCast)
+EMIT_TO(zext, ZExt)
+EMIT_TO(trunc, Trunc)
+static inline LLVMValueRef emit_not(emit *e, LLVMValueRef x)
+{
+    return LLVMBuildNot(e->b, x, "");
+}
+static inline void emit_put(emit *e, LLVMValueRef v, LLVMValueRef p)
+{
+    LLVMBuildStore(e->b, v, p);
+}
 /* The overload is the type of x (and of nothing else). */
 LLVMValueRef emit_intrinsic(emit *e, const char *name, LLVMTypeRef over,
                             LLVMValueRef *arg, int narg);

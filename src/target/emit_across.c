@@ -38,7 +38,7 @@ static bool begin(emit *e, const plan_node *n, int copy, square *s)
     }
     plan_expr_stride(n->off, e->lane, &s->apart);
     emit_address(e, n->off, s->first, s->part, &base, &at);
-    at = LLVMBuildNSWAdd(e->b, at, emit_int_like(at, -s->before), "");
+    at = emit_add(e, at, emit_int_like(at, -s->before));
     s->at = emit_element(e, s->part, base, at);
     return true;
 }

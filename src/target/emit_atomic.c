@@ -55,11 +55,10 @@ static void compare_and_swap(emit *e, const plan_node *n, LLVMValueRef p,
     LLVMPositionBuilderAtEnd(e->b, again);
     old = LLVMBuildPhi(e->b, e->i32, "");
     LLVMAddIncoming(old, &first, &enter, 1);
-    arg[0].re = LLVMBuildBitCast(e->b, old, emit_type(e, n->dtype), "");
+    arg[0].re = emit_as(e, old, emit_type(e, n->dtype));
     emit_body(e, n->body, arg, root);
-    word = LLVMBuildBitCast(e->b, root[0].re, e->i32, "");
-    LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, word, old, ""), done,
-                    swap);
+    word = emit_as(e, root[0].re, e->i32);
+    LLVMBuildCondBr(e->b, emit_equal(e, word, old), done, swap);
     LLVMPositionBuilderAtEnd(e->b, swap);
     got = LLVMBuildAtomicCmpXchgSyncScope(
         e->b, p, old, word, LLVMAtomicOrderingMonotonic,

@@ -139,10 +139,10 @@ static LLVMValueRef pass_argument(emit *e, LLVMValueRef v, LLVMTypeRef want)
         return v;
     if (LLVMGetTypeKind(want) == LLVMPointerTypeKind) {
         p = emit_alloca(e, LLVMTypeOf(v));
-        LLVMBuildStore(e->b, v, p);
+        emit_put(e, v, p);
         return p;
     }
-    return LLVMBuildBitCast(e->b, v, want, "");
+    return emit_as(e, v, want);
 }
 
 /* Machine code trusts its caller to have widened a narrow float's bits. */
@@ -178,7 +178,7 @@ static LLVMValueRef call_one(emit *e, LLVMValueRef fn, LLVMTypeRef result,
     extend_arguments(e, v, pt, n);
     if (in_memory)
         return LLVMBuildLoad2(e->b, result, out, "");
-    return rt == result ? v : LLVMBuildBitCast(e->b, v, result, "");
+    return rt == result ? v : emit_as(e, v, result);
 }
 
 static LLVMValueRef piecewise(emit *e, const char *stem, LLVMTypeRef elem,

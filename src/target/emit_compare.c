@@ -18,19 +18,19 @@ static LLVMValueRef total_key(emit *e, LLVMValueRef x, sd_dtype t)
     LLVMValueRef sign, key, nan;
 
     if (!emit_is_narrow_float(t))
-        x = LLVMBuildBitCast(e->b, x, emit_int_type_like(e, x, t), "");
+        x = emit_as(e, x, emit_int_type_like(e, x, t));
     if (bits < 8) {
-        x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
+        x = emit_shl(e, x, emit_int_like(x, 8 - bits));
         bits = 8;
     }
     sign = LLVMBuildAShr(e->b, x, emit_int_like(x, bits - 1), "");
-    key = LLVMBuildLShr(e->b, sign, emit_int_like(x, 1), "");
-    key = LLVMBuildXor(e->b, x, key, "");
+    key = emit_shr(e, sign, emit_int_like(x, 1));
+    key = emit_xor(e, x, key);
     if (!nan_for_minus_zero(t))
         return key;
     /* what would be -0 is the least, and those above it move up by one */
-    nan = LLVMBuildICmp(e->b, LLVMIntEQ, x, emit_int_like(x, -128), "");
-    return emit_select(e, nan, x, LLVMBuildSub(e->b, key, sign, ""));
+    nan = emit_equal(e, x, emit_int_like(x, -128));
+    return emit_select(e, nan, x, emit_minus(e, key, sign));
 }
 
 LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t)
@@ -47,8 +47,8 @@ LLVMValueRef emit_order_code(emit *e, LLVMValueRef x, sd_dtype t)
     x = LLVMBuildIntCast2(e->b, x, type, is_signed, "");
     if (!is_signed)
         return x;
-    return LLVMBuildXor(
-        e->b, x, emit_int_like(x, (int64_t)(~UINT64_C(0) << (bits - 1))), "");
+    return emit_xor(e, x,
+                    emit_int_like(x, (int64_t)(~UINT64_C(0) << (bits - 1))));
 }
 
 static LLVMValueRef compare_int(emit *e, int dir, bool s, LLVMValueRef x,
@@ -79,8 +79,7 @@ LLVMValueRef emit_compare(emit *e, int dir, int type, emit_value x,
     if (sd_is_complex(t)) { /* EQ and NE only */
         re = compare_float(e, dir, x.re, y.re);
         im = compare_float(e, dir, x.im, y.im);
-        return dir == HLO_NE ? LLVMBuildOr(e->b, re, im, "")
-                             : LLVMBuildAnd(e->b, re, im, "");
+        return dir == HLO_NE ? emit_or(e, re, im) : emit_and(e, re, im);
     }
     if (!sd_is_float(t))
         return compare_int(e, dir, sd_is_signed(t), x.re, y.re);

@@ -104,7 +104,7 @@ static void put_at(emit *e, const block *t, const plan_node *n, LLVMValueRef p,
         type = SD_S16;
     }
     if (t->b->flip && n == t->b->x)
-        v.re = LLVMBuildXor(e->b, v.re, emit_int_like(v.re, 0x80), "");
+        v.re = emit_xor(e, v.re, emit_int_like(v.re, 0x80));
     emit_mem_write(e, type, p, at, v);
 }
 
@@ -314,8 +314,7 @@ static void put_y_woven(emit *e, void *ctx)
 
         row[c] = emit_splat(e, emit_node_value(e, b->y, copy).re, e->w);
     }
-    v = LLVMBuildBitCast(e->b, emit_weave(e, row, depth),
-                         emit_widen(e->i32, e->w), "");
+    v = emit_as(e, emit_weave(e, row, depth), emit_widen(e->i32, e->w));
     emit_mem_write(
         e, SD_S32, emit_local_at(e, b->y_at),
         place_y(e, b, emit_over(e, local_k(e, t), depth), local_n(e, t)),
@@ -510,13 +509,12 @@ static void run_chains(block *t)
     t->k1 = emit_add(e, l.at, emit_si(e, chunk));
     if (all % chunk)
         t->k1 = emit_smaller(e, t->k1, end);
-    is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
-    t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
+    is_first = emit_equal(e, l.at, emit_si(e, 0));
+    t->first = t->first ? emit_and(e, t->first, is_first) : is_first;
     t->depth = LLVMBuildNSWMul(e->b, sub(e, t->k1, t->k0),
                                emit_si(e, plan_extent(e->k, b->k_in)), "");
-    t->words =
-        LLVMBuildUDiv(e->b, emit_add(e, t->depth, emit_si(e, unit * depth - 1)),
-                      emit_si(e, unit * depth), "");
+    t->words = emit_udiv(e, emit_add(e, t->depth, emit_si(e, unit * depth - 1)),
+                         emit_si(e, unit * depth));
     t->words = LLVMBuildNSWMul(e->b, t->words, emit_si(e, unit), "");
     copy_y(t);
     if (by_words(t))
@@ -542,8 +540,8 @@ static void run_depth(block *t, uint64_t axes)
     }
     emit_axis_open(e, a, &l, emit_si(e, 0), emit_si(e, e->k->axis[a].extent),
                    1);
-    is_first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
-    t->first = t->first ? LLVMBuildAnd(e->b, t->first, is_first, "") : is_first;
+    is_first = emit_equal(e, l.at, emit_si(e, 0));
+    t->first = t->first ? emit_and(e, t->first, is_first) : is_first;
     run_depth(t, axes & (axes - 1));
     emit_axis_close(e, a, &l);
 }

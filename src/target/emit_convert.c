@@ -19,8 +19,8 @@ LLVMValueRef emit_wrap(emit *e, LLVMValueRef x, sd_dtype t)
     if (!sd_is_int(t) || bits >= 8)
         return x;
     if (!sd_is_signed(t))
-        return LLVMBuildAnd(e->b, x, emit_int_like(x, (1 << bits) - 1), "");
-    x = LLVMBuildShl(e->b, x, emit_int_like(x, 8 - bits), "");
+        return emit_and(e, x, emit_int_like(x, (1 << bits) - 1));
+    x = emit_shl(e, x, emit_int_like(x, 8 - bits));
     return LLVMBuildAShr(e->b, x, emit_int_like(x, 8 - bits), "");
 }
 
@@ -48,15 +48,14 @@ static LLVMValueRef bf16_to_f32(emit *e, LLVMValueRef x)
 
     if (e->abi && e->abi->bf16)
         return LLVMBuildFPExt(
-            e->b, LLVMBuildBitCast(e->b, x, LLVMBFloatTypeInContext(e->cx), ""),
-            e->f32, "");
+            e->b, emit_as(e, x, LLVMBFloatTypeInContext(e->cx)), e->f32, "");
     if (r) {
-        x = LLVMBuildAnd(e->b, r, emit_int_like(r, 0xffff0000), "");
+        x = emit_and(e, r, emit_int_like(r, 0xffff0000));
     } else {
-        x = LLVMBuildZExt(e->b, x, like_width(e->i32, x), "");
-        x = LLVMBuildShl(e->b, x, emit_int_like(x, 16), "");
+        x = emit_zext(e, x, like_width(e->i32, x));
+        x = emit_shl(e, x, emit_int_like(x, 16));
     }
-    return LLVMBuildBitCast(e->b, x, like_width(e->f32, x), "");
+    return emit_as(e, x, like_width(e->f32, x));
 }
 
 /* ---- NaNs that may be rounded like numbers ---- */
@@ -167,19 +166,19 @@ static bool has_plain_nans(emit *e, LLVMValueRef v, int *left)
 /* Nearest even by adding just under half; NaNs are cut and made quiet. */
 static LLVMValueRef bf16_of_f32(emit *e, LLVMValueRef x)
 {
-    LLVMValueRef u = LLVMBuildBitCast(e->b, x, like_width(e->i32, x), "");
-    LLVMValueRef odd = LLVMBuildLShr(e->b, u, emit_int_like(u, 16), "");
-    LLVMValueRef r = LLVMBuildAdd(e->b, u, emit_int_like(u, 0x7fff), ""), nan;
+    LLVMValueRef u = emit_as(e, x, like_width(e->i32, x));
+    LLVMValueRef odd = emit_shr(e, u, emit_int_like(u, 16));
+    LLVMValueRef r = emit_sum(e, u, emit_int_like(u, 0x7fff)), nan;
     int left = 24;
 
-    odd = LLVMBuildAnd(e->b, odd, emit_int_like(u, 1), "");
-    r = LLVMBuildAdd(e->b, r, odd, "");
+    odd = emit_and(e, odd, emit_int_like(u, 1));
+    r = emit_sum(e, r, odd);
     if (!has_plain_nans(e, x, &left)) {
-        nan = LLVMBuildOr(e->b, u, emit_int_like(u, 0x400000), "");
+        nan = emit_or(e, u, emit_int_like(u, 0x400000));
         r = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), nan, r);
     }
-    r = LLVMBuildLShr(e->b, r, emit_int_like(u, 16), "");
-    return LLVMBuildTrunc(e->b, r, like_width(e->i16, r), "");
+    r = emit_shr(e, r, emit_int_like(u, 16));
+    return emit_trunc(e, r, like_width(e->i16, r));
 }
 
 static LLVMTypeRef half(emit *e)
@@ -192,8 +191,7 @@ LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from)
     if (from == SD_BF16)
         return bf16_to_f32(e, x);
     if (from == SD_F16 && e->gpu) /* every GPU has an instruction for it */
-        return LLVMBuildFPExt(e->b, LLVMBuildBitCast(e->b, x, half(e), ""),
-                              e->f32, "");
+        return LLVMBuildFPExt(e->b, emit_as(e, x, half(e)), e->f32, "");
     return emit_devlib(e,
                        sd_arena_fmt(e->a, "dl_%s_to_f32", sd_dtype_name(from)),
                        e->f32, &x, 1);
@@ -202,14 +200,13 @@ LLVMValueRef emit_to_f32(emit *e, LLVMValueRef x, sd_dtype from)
 static LLVMValueRef narrow_of_f32(emit *e, LLVMValueRef x, sd_dtype to)
 {
     if (to == SD_BF16 && e->abi && e->abi->bf16)
-        return LLVMBuildBitCast(
-            e->b, LLVMBuildFPTrunc(e->b, x, LLVMBFloatTypeInContext(e->cx), ""),
-            e->i16, "");
+        return emit_as(
+            e, LLVMBuildFPTrunc(e->b, x, LLVMBFloatTypeInContext(e->cx), ""),
+            e->i16);
     if (to == SD_BF16)
         return bf16_of_f32(e, x);
     if (to == SD_F16 && e->gpu)
-        return LLVMBuildBitCast(e->b, LLVMBuildFPTrunc(e->b, x, half(e), ""),
-                                e->i16, "");
+        return emit_as(e, LLVMBuildFPTrunc(e->b, x, half(e), ""), e->i16);
     return emit_devlib(e, sd_arena_fmt(e->a, "dl_f32_to_%s", sd_dtype_name(to)),
                        emit_type(e, to), &x, 1);
 }
@@ -221,15 +218,15 @@ static LLVMValueRef f32_odd_of_f64(emit *e, LLVMValueRef x)
     LLVMTypeRef f64 = like_width(e->f64, x), i32 = like_width(e->i32, x);
     LLVMValueRef f = LLVMBuildFPTrunc(e->b, x, like_width(e->f32, x), "");
     LLVMValueRef back = LLVMBuildFPExt(e->b, f, f64, "");
-    LLVMValueRef u = LLVMBuildBitCast(e->b, f, i32, ""), a[2], more, odd;
+    LLVMValueRef u = emit_as(e, f, i32), a[2], more, odd;
 
     a[0] = emit_intrinsic(e, "llvm.fabs", f64, &back, 1);
     a[1] = emit_intrinsic(e, "llvm.fabs", f64, &x, 1);
     more = LLVMBuildFCmp(e->b, LLVMRealOGT, a[0], a[1], "");
-    odd = LLVMBuildSub(e->b, u, LLVMBuildZExt(e->b, more, i32, ""), "");
-    odd = LLVMBuildOr(e->b, odd, emit_int_like(odd, 1), "");
+    odd = emit_minus(e, u, emit_zext(e, more, i32));
+    odd = emit_or(e, odd, emit_int_like(odd, 1));
     u = emit_select(e, LLVMBuildFCmp(e->b, LLVMRealONE, back, x, ""), odd, u);
-    return LLVMBuildBitCast(e->b, u, like_width(e->f32, x), "");
+    return emit_as(e, u, like_width(e->f32, x));
 }
 
 /* An integer as f32, rounded to odd: keep 24 bits below the highest, with all
@@ -250,24 +247,23 @@ static LLVMValueRef f32_odd_of_int(emit *e, LLVMValueRef x, bool is_signed)
     arg[0] = mag;
     arg[1] = emit_bool(e, false);
     sh = emit_intrinsic(e, "llvm.ctlz", t, arg, 2);
-    sh = LLVMBuildSub(e->b, emit_int_like(x, bits - 24), sh, "");
+    sh = emit_minus(e, emit_int_like(x, bits - 24), sh);
     arg[0] = sh;
     arg[1] = zero;
     sh = emit_intrinsic(e, "llvm.smax", t, arg, 2);
-    y = LLVMBuildLShr(e->b, mag, sh, "");
-    rest = LLVMBuildSub(e->b, LLVMBuildShl(e->b, one, sh, ""), one, "");
-    rest = LLVMBuildAnd(e->b, mag, rest, "");
-    rest = LLVMBuildICmp(e->b, LLVMIntNE, rest, zero, "");
-    y = LLVMBuildOr(e->b, y, LLVMBuildZExt(e->b, rest, t, ""), "");
+    y = emit_shr(e, mag, sh);
+    rest = emit_minus(e, emit_shl(e, one, sh), one);
+    rest = emit_and(e, mag, rest);
+    rest = emit_unequal(e, rest, zero);
+    y = emit_or(e, y, emit_zext(e, rest, t));
     if (bits != 32) {
-        y = LLVMBuildTrunc(e->b, y, i32, "");
-        sh = LLVMBuildTrunc(e->b, sh, i32, "");
+        y = emit_trunc(e, y, i32);
+        sh = emit_trunc(e, sh, i32);
     }
     f = LLVMBuildSIToFP(e->b, y, like_width(e->f32, x), "");
-    scale = LLVMBuildAdd(e->b, sh, emit_int_like(sh, 127), "");
-    scale = LLVMBuildShl(e->b, scale, emit_int_like(scale, 23), "");
-    f = LLVMBuildFMul(
-        e->b, f, LLVMBuildBitCast(e->b, scale, like_width(e->f32, x), ""), "");
+    scale = emit_sum(e, sh, emit_int_like(sh, 127));
+    scale = emit_shl(e, scale, emit_int_like(scale, 23));
+    f = LLVMBuildFMul(e->b, f, emit_as(e, scale, like_width(e->f32, x)), "");
     return neg ? emit_select(e, neg, LLVMBuildFNeg(e->b, f, ""), f) : f;
 }
 
@@ -280,10 +276,10 @@ static LLVMValueRef resize_int(emit *e, LLVMValueRef x, sd_dtype from,
     size_t fb = sd_dtype_bytes(from), tb = sd_dtype_bytes(to);
 
     if (fb > tb)
-        x = LLVMBuildTrunc(e->b, x, t, "");
+        x = emit_trunc(e, x, t);
     else if (fb < tb)
         x = sd_is_signed(from) ? LLVMBuildSExt(e->b, x, t, "")
-                               : LLVMBuildZExt(e->b, x, t, "");
+                               : emit_zext(e, x, t);
     return emit_wrap(e, x, to);
 }
 
@@ -303,7 +299,7 @@ static LLVMValueRef int_of_float(emit *e, LLVMValueRef x, sd_dtype to)
                                      emit_fp_like(x, s ? -top : 0.0), "");
     LLVMValueRef nan = LLVMBuildFCmp(e->b, LLVMRealUNO, x, x, ""), out, r;
 
-    out = LLVMBuildOr(e->b, LLVMBuildOr(e->b, high, low, ""), nan, "");
+    out = emit_or(e, emit_or(e, high, low), nan);
     x = emit_select(e, out, emit_fp_like(x, 0.0), x);
     r = s ? LLVMBuildFPToSI(e->b, x, t, "") : LLVMBuildFPToUI(e->b, x, t, "");
     r = emit_select(e, high, emit_int_like(r, max), r);
@@ -341,7 +337,7 @@ static LLVMValueRef narrow_of(emit *e, LLVMValueRef x, sd_dtype from,
 static LLVMValueRef pred_of(emit *e, LLVMValueRef x, sd_dtype from)
 {
     if (sd_is_int(from))
-        return LLVMBuildICmp(e->b, LLVMIntNE, x, emit_int_like(x, 0), "");
+        return emit_unequal(e, x, emit_int_like(x, 0));
     return LLVMBuildFCmp(e->b, LLVMRealUNE, x, emit_fp_like(x, 0.0), "");
 }
 
@@ -363,7 +359,7 @@ static LLVMValueRef convert_part(emit *e, LLVMValueRef x, sd_dtype from,
     if (!sd_is_int(to))
         return float_of(e, x, from, to);
     if (from == SD_PRED)
-        return LLVMBuildZExt(e->b, x, like_width(emit_type(e, to), x), "");
+        return emit_zext(e, x, like_width(emit_type(e, to), x));
     if (sd_is_int(from))
         return resize_int(e, x, from, to);
     return int_of_float(e, x, to);
@@ -375,7 +371,7 @@ emit_value emit_convert(emit *e, emit_value x, sd_dtype from, sd_dtype to)
     emit_value v = {NULL, NULL};
 
     if (to == SD_PRED && x.im) {
-        v.re = LLVMBuildOr(e->b, pred_of(e, x.re, f), pred_of(e, x.im, f), "");
+        v.re = emit_or(e, pred_of(e, x.re, f), pred_of(e, x.im, f));
         return v;
     }
     v.re = convert_part(e, x.re, f, t);

@@ -23,8 +23,7 @@ static void pass(caller *c, LLVMValueRef v)
 static LLVMValueRef part(emit *e, LLVMValueRef p, LLVMValueRef item,
                          int64_t bytes)
 {
-    return emit_behind(e, e->i8, p,
-                       LLVMBuildMul(e->b, item, emit_i64(e, bytes), ""));
+    return emit_behind(e, e->i8, p, emit_product(e, item, emit_i64(e, bytes)));
 }
 
 /* The work space of an item: the thread's or the group's own, or a part of the
@@ -60,8 +59,7 @@ static void call_item(caller *c, LLVMValueRef item, LLVMValueRef lid)
         pass(c, item);
         pass(c, lid);
     } else if (c->c->each > 1) {
-        LLVMValueRef left =
-            LLVMBuildSub(e->b, emit_i64(e, c->c->items), item, "");
+        LLVMValueRef left = emit_minus(e, emit_i64(e, c->c->items), item);
         LLVMValueRef each = emit_i64(e, c->c->each);
 
         pass(c, emit_smaller(e, left, each));
@@ -93,8 +91,8 @@ static void gpu_call(caller *c)
         call_item(c, group, lid);
         return;
     }
-    item = LLVMBuildMul(e->b, group, emit_i64(e, e->k->group), "");
-    item = LLVMBuildAdd(e->b, item, lid, "");
+    item = emit_product(e, group, emit_i64(e, e->k->group));
+    item = emit_sum(e, item, lid);
     work = emit_block(e, "item");
     done = emit_block(e, "done");
     LLVMBuildCondBr(e->b, emit_below(e, item, emit_i64(e, c->c->items)), work,
@@ -115,7 +113,7 @@ void emit_device_call(emit *e)
         return;
     }
     emit_loop_open(e, &l, e->first, e->last, 1);
-    call_item(&c, LLVMBuildMul(e->b, wide(e, l.at), emit_i64(e, c.c->each), ""),
+    call_item(&c, emit_product(e, wide(e, l.at), emit_i64(e, c.c->each)),
               emit_i64(e, 0));
     emit_loop_close(e, &l);
 }

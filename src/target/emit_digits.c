@@ -96,14 +96,12 @@ static LLVMValueRef sum_together(emit *e, LLVMValueRef v, LLVMValueRef member)
     for (int by = 1; by < e->abi->together; by *= 2) {
         LLVMValueRef from = emit_plus(e, member, -by), x, is_there;
 
-        is_there =
-            LLVMBuildNot(e->b, emit_below(e, from, emit_int_like(from, 0)), "");
-        from = LLVMBuildAnd(e->b, from,
-                            emit_int_like(from, e->abi->together - 1), "");
+        is_there = emit_not(e, emit_below(e, from, emit_int_like(from, 0)));
+        from = emit_and(e, from, emit_int_like(from, e->abi->together - 1));
         from = LLVMBuildIntCast2(e->b, from, e->i32, false, "");
         x = emit_from_item(e, (emit_value){v, NULL}, from).re;
-        x = LLVMBuildSelect(e->b, is_there, x, emit_int_like(x, 0), "");
-        v = LLVMBuildAdd(e->b, v, x, "");
+        x = emit_select(e, is_there, x, emit_int_like(x, 0));
+        v = emit_sum(e, v, x);
     }
     return v;
 }
@@ -122,32 +120,30 @@ static LLVMValueRef sum_before(digits *d, LLVMValueRef own)
         LLVMBasicBlockRef no;
 
         v = sum_together(e, v, member);
-        no = emit_when(e, LLVMBuildICmp(e->b, LLVMIntEQ, member,
-                                        emit_si(e, near - 1), ""));
+        no = emit_when(e, emit_equal(e, member, emit_si(e, near - 1)));
         put(d, SD_U64, p, which, v);
         emit_when_end(e, no);
         emit_barrier(e);
         for (int i = 0; i < group / near - 1; i++) {
             x = get(d, SD_U64, p, emit_si(e, i));
-            x = LLVMBuildSelect(e->b, emit_below(e, emit_si(e, i), which), x,
-                                zero, "");
-            v = LLVMBuildAdd(e->b, v, x, "");
+            x = emit_select(e, emit_below(e, emit_si(e, i), which), x, zero);
+            v = emit_sum(e, v, x);
         }
-        return LLVMBuildSub(e->b, v, own, "");
+        return emit_minus(e, v, own);
     }
     put(d, SD_U64, p, e->lid, v);
     for (; by < group; by *= 2) {
         LLVMValueRef from = emit_plus(e, e->lid, -by), is_there;
 
-        is_there = LLVMBuildNot(e->b, emit_below(e, from, emit_si(e, 0)), "");
-        from = LLVMBuildSelect(e->b, is_there, from, e->lid, "");
+        is_there = emit_not(e, emit_below(e, from, emit_si(e, 0)));
+        from = emit_select(e, is_there, from, e->lid);
         emit_barrier(e);
-        x = LLVMBuildSelect(e->b, is_there, get(d, SD_U64, p, from), zero, "");
-        v = LLVMBuildAdd(e->b, v, x, "");
+        x = emit_select(e, is_there, get(d, SD_U64, p, from), zero);
+        v = emit_sum(e, v, x);
         emit_barrier(e);
         put(d, SD_U64, p, e->lid, v);
     }
-    return LLVMBuildSub(e->b, v, own, "");
+    return emit_minus(e, v, own);
 }
 
 /* ---- digits ---- */
@@ -185,12 +181,11 @@ static emit_value operand(digits *d, int o, LLVMValueRef i)
     emit *e = d->e;
     const plan_sort *p = d->p;
 
-    i = emit_smaller(e, LLVMBuildAdd(e->b, d->first, i, ""),
-                     emit_si(e, p->n - 1));
+    i = emit_smaller(e, emit_sum(e, d->first, i), emit_si(e, p->n - 1));
     if (p->in[o] < 0)
         return emit_place(e, p->type[o], i);
-    i = LLVMBuildMul(e->b, i, emit_si(e, p->inner), "");
-    i = LLVMBuildAdd(e->b, d->s.in.base, i, "");
+    i = emit_product(e, i, emit_si(e, p->inner));
+    i = emit_sum(e, d->s.in.base, i);
     return emit_mem_read(e, p->type[o], e->slot[p->in[o]], i, 1);
 }
 
@@ -207,12 +202,10 @@ static LLVMValueRef digit_of(digits *d, LLVMValueRef i)
         if (x->kind == PN_PARAM)
             arg[x->out] = operand(d, x->out / 2, i);
     c = emit_sort_code(e, d->p, arg, type, 1);
-    c = LLVMBuildLShr(e->b, c,
-                      LLVMBuildIntCast2(e->b, d->shift, type, false, ""), "");
-    c = LLVMBuildAnd(e->b, c, emit_int_like(c, d->digits - 1), "");
-    return LLVMBuildSelect(e->b, is_inside(d, i), i32(d, c),
-                           LLVMConstInt(e->i32, (unsigned)d->digits - 1, 0),
-                           "");
+    c = emit_shr(e, c, LLVMBuildIntCast2(e->b, d->shift, type, false, ""));
+    c = emit_and(e, c, emit_int_like(c, d->digits - 1));
+    return emit_select(e, is_inside(d, i), i32(d, c),
+                       LLVMConstInt(e->i32, (unsigned)d->digits - 1, 0));
 }
 
 static void clear_counters(digits *d)
@@ -235,13 +228,11 @@ static LLVMValueRef find_same(digits *d, LLVMValueRef digit)
     LLVMValueRef same = LLVMConstAllOnes(e->i32), one, v;
 
     for (int i = 0; i < d->p->bits; i++) {
-        one = LLVMBuildLShr(e->b, digit, emit_int_like(digit, i), "");
-        one = LLVMBuildTrunc(e->b, one, e->i1, "");
+        one = emit_shr(e, digit, emit_int_like(digit, i));
+        one = emit_trunc(e, one, e->i1);
         v = e->abi->vote(e, one);
-        v = LLVMBuildXor(
-            e->b, v,
-            LLVMBuildSExt(e->b, LLVMBuildNot(e->b, one, ""), e->i32, ""), "");
-        same = LLVMBuildAnd(e->b, same, v, "");
+        v = emit_xor(e, v, LLVMBuildSExt(e->b, emit_not(e, one), e->i32, ""));
+        same = emit_and(e, same, v);
     }
     return same;
 }
@@ -263,7 +254,7 @@ static LLVMValueRef tally(digits *d, LLVMValueRef digit)
     at = counter_at(d, d->team, to_position(d, digit));
     if (d->p->team == 1) {
         v = get(d, SD_U32, p, at);
-        put(d, SD_U32, p, at, LLVMBuildAdd(e->b, v, emit_int_like(v, 1), ""));
+        put(d, SD_U32, p, at, emit_sum(e, v, emit_int_like(v, 1)));
         return v;
     }
     if (d->p->step == PLAN_SORT_COUNT) {
@@ -273,19 +264,17 @@ static LLVMValueRef tally(digits *d, LLVMValueRef digit)
         return NULL;
     }
     same = find_same(d, digit);
-    less =
-        LLVMBuildShl(e->b, LLVMConstInt(e->i32, 1, 0), i32(d, d->member), "");
-    less = LLVMBuildSub(e->b, less, emit_int_like(less, 1), "");
-    less = LLVMBuildAnd(e->b, same, less, "");
+    less = emit_shl(e, LLVMConstInt(e->i32, 1, 0), i32(d, d->member));
+    less = emit_minus(e, less, emit_int_like(less, 1));
+    less = emit_and(e, same, less);
     behind = count_ones(e, less);
     v = get(d, SD_U32, p, at);
     e->abi->meet(e);
-    no = emit_when(
-        e, LLVMBuildICmp(e->b, LLVMIntEQ, less, emit_int_like(less, 0), ""));
-    put(d, SD_U32, p, at, LLVMBuildAdd(e->b, v, count_ones(e, same), ""));
+    no = emit_when(e, emit_equal(e, less, emit_int_like(less, 0)));
+    put(d, SD_U32, p, at, emit_sum(e, v, count_ones(e, same)));
     emit_when_end(e, no);
     e->abi->meet(e);
-    return LLVMBuildAdd(e->b, v, behind, "");
+    return emit_sum(e, v, behind);
 }
 
 static void find_digits(digits *d, LLVMValueRef j, int n)
@@ -327,7 +316,7 @@ static LLVMValueRef count_digit(digits *d, LLVMValueRef digit, bool then)
     int step = d->p->team > 1 ? teams : 1; /* as for_all */
     emit_loop l;
 
-    LLVMBuildStore(e->b, LLVMConstInt(e->i32, 0, 0), sum);
+    emit_put(e, LLVMConstInt(e->i32, 0, 0), sum);
     emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, teams), step);
     for (int t = 0; t < step; t++) {
         at = counter_at(d, emit_plus(e, l.at, t), digit);
@@ -335,7 +324,7 @@ static LLVMValueRef count_digit(digits *d, LLVMValueRef digit, bool then)
         was = LLVMBuildLoad2(e->b, e->i32, sum, "");
         if (then)
             put(d, SD_U32, p, at, was);
-        LLVMBuildStore(e->b, LLVMBuildAdd(e->b, was, v, ""), sum);
+        emit_put(e, emit_sum(e, was, v), sum);
     }
     emit_loop_close(e, &l);
     return LLVMBuildLoad2(e->b, e->i32, sum, "");
@@ -352,11 +341,10 @@ static void count_piece(digits *d)
     tally_all(d);
     no = emit_when(e, emit_below(e, e->lid, emit_si(e, d->digits)));
     v = count_digit(d, e->lid, false);
-    last =
-        LLVMBuildICmp(e->b, LLVMIntEQ, e->lid, emit_si(e, d->digits - 1), "");
-    missing = LLVMBuildSub(e->b, emit_si(e, d->p->piece), d->count, "");
-    missing = LLVMBuildSelect(e->b, last, missing, emit_si(e, 0), "");
-    v = LLVMBuildSub(e->b, v, i32(d, missing), "");
+    last = emit_equal(e, e->lid, emit_si(e, d->digits - 1));
+    missing = emit_minus(e, emit_si(e, d->p->piece), d->count);
+    missing = emit_select(e, last, missing, emit_si(e, 0));
+    v = emit_minus(e, v, i32(d, missing));
     put(d, SD_U32, d->numbers, number_at(d, e->lid, d->piece), v);
     emit_when_end(e, no);
 }
@@ -374,24 +362,23 @@ static void sum_numbers(digits *d)
     from = emit_smaller(e, emit_times(e, e->lid, each), emit_si(e, n));
     to = emit_smaller(e, emit_plus(e, from, each), emit_si(e, n));
     sum = emit_alloca(e, e->i32);
-    LLVMBuildStore(e->b, LLVMConstInt(e->i32, 0, 0), sum);
+    emit_put(e, LLVMConstInt(e->i32, 0, 0), sum);
     emit_loop_open(e, &l, from, to, 1);
-    v = get(d, SD_U32, d->numbers, LLVMBuildAdd(e->b, base, l.at, ""));
-    v = LLVMBuildAdd(e->b, v, LLVMBuildLoad2(e->b, e->i32, sum, ""), "");
-    LLVMBuildStore(e->b, v, sum);
+    v = get(d, SD_U32, d->numbers, emit_sum(e, base, l.at));
+    v = emit_sum(e, v, LLVMBuildLoad2(e->b, e->i32, sum, ""));
+    emit_put(e, v, sum);
     emit_loop_close(e, &l);
     v = LLVMBuildLoad2(e->b, e->i32, sum, "");
-    v = sum_before(d, LLVMBuildZExt(e->b, v, e->i64, ""));
-    LLVMBuildStore(e->b, i32(d, v), sum);
+    v = sum_before(d, emit_zext(e, v, e->i64));
+    emit_put(e, i32(d, v), sum);
     emit_loop_open(e, &l, from, to, 1);
-    base = LLVMBuildAdd(e->b, base, l.at, "");
+    base = emit_sum(e, base, l.at);
     v = get(d, SD_U32, d->numbers, base);
     put(d, SD_U32, d->numbers, base, LLVMBuildLoad2(e->b, e->i32, sum, ""));
-    v = LLVMBuildAdd(e->b, v, LLVMBuildLoad2(e->b, e->i32, sum, ""), "");
-    LLVMBuildStore(e->b, v, sum);
+    v = emit_sum(e, v, LLVMBuildLoad2(e->b, e->i32, sum, ""));
+    emit_put(e, v, sum);
     emit_loop_close(e, &l);
-    no = emit_when(e, LLVMBuildICmp(e->b, LLVMIntEQ, e->lid,
-                                    emit_si(e, e->k->group - 1), ""));
+    no = emit_when(e, emit_equal(e, e->lid, emit_si(e, e->k->group - 1)));
     base = emit_plus(e, emit_times(e, e->first, n + 1), n);
     put(d, SD_U32, d->numbers, base, LLVMBuildLoad2(e->b, e->i32, sum, ""));
     emit_when_end(e, no);
@@ -407,21 +394,21 @@ static void place_digits(digits *d)
     LLVMValueRef both = emit_alloca(e, e->i64), v, n, all, first, to;
     LLVMBasicBlockRef no;
 
-    LLVMBuildStore(e->b, emit_i64(e, 0), both);
+    emit_put(e, emit_i64(e, 0), both);
     no = emit_when(e, is_digit);
-    n = LLVMBuildZExt(e->b, count_digit(d, e->lid, true), e->i64, "");
+    n = emit_zext(e, count_digit(d, e->lid, true), e->i64);
     all = get(d, SD_U32, d->numbers,
               number_at(d, e->lid, emit_si(e, plan_sort_pieces(d->p))));
-    all = LLVMBuildZExt(e->b, all, e->i64, "");
-    all = LLVMBuildShl(e->b, all, emit_i64(e, 32), "");
-    LLVMBuildStore(e->b, LLVMBuildOr(e->b, all, n, ""), both);
+    all = emit_zext(e, all, e->i64);
+    all = emit_shl(e, all, emit_i64(e, 32));
+    emit_put(e, emit_or(e, all, n), both);
     emit_when_end(e, no);
     v = sum_before(d, LLVMBuildLoad2(e->b, e->i64, both, ""));
     no = emit_when(e, is_digit);
     first = i32(d, v);
-    to = i32(d, LLVMBuildLShr(e->b, v, emit_i64(e, 32), ""));
+    to = i32(d, emit_shr(e, v, emit_i64(e, 32)));
     n = get(d, SD_U32, d->numbers, number_at(d, e->lid, d->piece));
-    to = LLVMBuildSub(e->b, LLVMBuildAdd(e->b, to, n, ""), first, "");
+    to = emit_minus(e, emit_sum(e, to, n), first);
     put(d, SD_U32, emit_local_at(d->e, d->at.first), e->lid, first);
     put(d, SD_U32, emit_local_at(d->e, d->at.apart), e->lid, to);
     emit_when_end(e, no);
@@ -437,10 +424,9 @@ static void rank(digits *d, LLVMValueRef j, int n)
         LLVMValueRef v = get(d, SD_U32, emit_local_at(d->e, d->at.counters),
                              counter_at(d, d->team, digit));
 
-        v = LLVMBuildAdd(e->b, v, noted(d, d->before, j, i), "");
-        v = LLVMBuildAdd(
-            e->b, v, get(d, SD_U32, emit_local_at(d->e, d->at.first), digit),
-            "");
+        v = emit_sum(e, v, noted(d, d->before, j, i));
+        v = emit_sum(e, v,
+                     get(d, SD_U32, emit_local_at(d->e, d->at.first), digit));
         note(d, d->before, j, i, v);
     }
 }
@@ -450,7 +436,7 @@ static void put_digits(digits *d, LLVMValueRef j, int n)
     for (int i = 0; i < n; i++) {
         LLVMValueRef digit = noted(d, d->digit, j, i);
 
-        digit = LLVMBuildTrunc(d->e->b, digit, d->e->i8, "");
+        digit = emit_trunc(d->e, digit, d->e->i8);
         put(d, SD_U8, emit_local_at(d->e, d->at.digits),
             to_position(d, noted(d, d->before, j, i)), digit);
     }
@@ -475,9 +461,9 @@ static LLVMValueRef destination(digits *d, LLVMValueRef i)
 {
     LLVMValueRef v = get(d, SD_U8, emit_local_at(d->e, d->at.digits), i);
 
-    v = LLVMBuildZExt(d->e->b, v, d->e->si, "");
+    v = emit_zext(d->e, v, d->e->si);
     v = get(d, SD_U32, emit_local_at(d->e, d->at.apart), v);
-    return to_position(d, LLVMBuildAdd(d->e->b, v, i32(d, i), ""));
+    return to_position(d, emit_sum(d->e, v, i32(d, i)));
 }
 
 /* Of the piece in order, elements j, j + 1 .. of as many as the group has
@@ -539,9 +525,8 @@ static void find_piece(digits *d)
     d->row = emit_over(e, e->first, n);
     d->piece = emit_rest(e, e->first, n);
     d->first = emit_times(e, d->piece, p->piece);
-    d->count =
-        emit_smaller(e, LLVMBuildSub(e->b, emit_si(e, p->n), d->first, ""),
-                     emit_si(e, p->piece));
+    d->count = emit_smaller(e, emit_minus(e, emit_si(e, p->n), d->first),
+                            emit_si(e, p->piece));
     d->numbers = e->slot[e->k->nslot - 2];
     d->shift = emit_mem_read(e, SD_S64, at, emit_si(e, 0), 1).re;
     d->s.in.base = emit_sort_base(e, d->row, p->n);

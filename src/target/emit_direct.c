@@ -104,11 +104,11 @@ static void cut_rows(direct *d, const reading *w, const plan_guard *g,
     v = LLVMBuildNeg(e->b, v, "");
     from = over_up(e, emit_add(e, v, emit_si(e, g->lo)), s);
     to = over_up(e, emit_add(e, v, emit_si(e, g->hi)), s);
-    m->rows = LLVMBuildSub(e->b, to, from, "");
+    m->rows = emit_minus(e, to, from);
     m->first = emit_mad(e, from, w->r->pitch, m->first);
     m->any = emit_and(
         e, m->any, LLVMBuildICmp(e->b, LLVMIntSGT, m->rows, emit_si(e, 0), ""));
-    *row = LLVMBuildSub(e->b, *row, from, "");
+    *row = emit_minus(e, *row, from);
 }
 
 /* The rows at which no guard fails, the side and K being open. */
@@ -127,8 +127,7 @@ static matrix find_matrix(direct *d, const reading *w, LLVMValueRef *row)
             continue;
         }
         v = emit_add(e, emit_expr(e, g->e, 0, false), emit_si(e, -g->lo));
-        v = LLVMBuildICmp(e->b, LLVMIntULT, v,
-                          emit_si(e, SD_MAX(g->hi - g->lo, 0)), "");
+        v = emit_ult(e, v, emit_si(e, SD_MAX(g->hi - g->lo, 0)));
         m.any = emit_and(e, m.any, v);
     }
     if (!m.any)
@@ -152,15 +151,14 @@ static emit_told find_told(direct *d, const reading *w, int i)
         row = emit_si(e, 0);
     m = find_matrix(d, w, &row);
     base = LLVMBuildIntCast2(e->b, m.first, e->i64, true, "");
-    base =
-        LLVMBuildMul(e->b, base, LLVMConstInt(e->i64, (unsigned)bytes, 0), "");
-    base = LLVMBuildAdd(
-        e->b, LLVMBuildPtrToInt(e->b, e->slot[n->slot], e->i64, ""), base, "");
+    base = emit_product(e, base, LLVMConstInt(e->i64, (unsigned)bytes, 0));
+    base = emit_sum(e, LLVMBuildPtrToInt(e->b, e->slot[n->slot], e->i64, ""),
+                    base);
     t.column = emit_tell_base(e, &t, base, w->r->columns * bytes, w->block);
     t.rows = emit_told_word(e, m.rows);
     t.row = emit_told_word(e, row);
     if (w->r->across)
-        t.column = LLVMBuildAdd(e->b, t.column, emit_told_word(e, at), "");
+        t.column = emit_sum(e, t.column, emit_told_word(e, at));
     emit_close_vector(d->g, w->o);
     return t;
 }
@@ -226,13 +224,13 @@ static void tell_all(direct *d, reading *w, LLVMValueRef window)
 
     for (int i = 0; i < w->n; i++) {
         if (first && w->r->flat)
-            all = LLVMBuildAdd(
-                e->b, first,
-                put(d, NULL, along, emit_told_number(e, behind(w, i))), "");
+            all = emit_sum(
+                e, first,
+                put(d, NULL, along, emit_told_number(e, behind(w, i))));
         else
             all = open_and_find(d, w, i, window);
         first = first ? first : all;
-        LLVMBuildStore(e->b, all, w->at[i]);
+        emit_put(e, all, w->at[i]);
     }
 }
 
@@ -250,7 +248,7 @@ static LLVMValueRef read_block(direct *d, reading *w, int i)
         by = put(
             d, NULL, MESSAGE_COLUMN,
             emit_told_number(e, depth * bytes / e->abi->block_unit(w->block)));
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, at, by, ""), w->at[i]);
+    emit_put(e, emit_sum(e, at, by), w->at[i]);
     return e->abi->read_block(e, w->block, at);
 }
 
@@ -334,9 +332,9 @@ static LLVMValueRef find_slide(direct *d)
     int64_t columns = d->turns * b->step * (int64_t)sd_dtype_bytes(b->part) /
                       e->abi->block_unit(d->x.block);
 
-    return LLVMBuildOr(
-        e->b, put(d, NULL, MESSAGE_ROW, emit_told_number(e, b->x_reads.slide)),
-        put(d, NULL, MESSAGE_COLUMN, emit_told_number(e, -columns)), "");
+    return emit_or(
+        e, put(d, NULL, MESSAGE_ROW, emit_told_number(e, b->x_reads.slide)),
+        put(d, NULL, MESSAGE_COLUMN, emit_told_number(e, -columns)));
 }
 
 static void slide(direct *d, LLVMValueRef by)
@@ -345,9 +343,7 @@ static void slide(direct *d, LLVMValueRef by)
 
     for (int i = 0; i < d->x.n; i++)
         LLVMBuildStore(
-            e->b,
-            LLVMBuildAdd(e->b, LLVMBuildLoad2(e->b, e->i32, d->x.at[i], ""), by,
-                         ""),
+            e->b, emit_sum(e, LLVMBuildLoad2(e->b, e->i32, d->x.at[i], ""), by),
             d->x.at[i]);
 }
 

@@ -122,8 +122,8 @@ static LLVMValueRef do_rem(elt *p, LLVMValueRef *x)
 static LLVMValueRef or_nan(emit *e, LLVMValueRef x, LLVMValueRef y,
                            LLVMValueRef r)
 {
-    return LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
-                           LLVMBuildFAdd(e->b, x, y, ""), r, "");
+    return emit_select(e, LLVMBuildFCmp(e->b, LLVMRealUNO, x, y, ""),
+                       LLVMBuildFAdd(e->b, x, y, ""), r);
 }
 
 static LLVMValueRef call_range(emit *e, bool max, LLVMValueRef x,
@@ -191,13 +191,11 @@ static LLVMValueRef max_min_of_one(emit *e, bool max, LLVMValueRef x,
     for (int i = 0; i < 2; i++) {
         LLVMValueRef u = i ? y : x, v = i ? x : y;
 
-        r[i] =
-            LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, p, u, v, ""), u, v, "");
-        r[i] = LLVMBuildBitCast(e->b, r[i], it, "");
+        r[i] = emit_select(e, LLVMBuildFCmp(e->b, p, u, v, ""), u, v);
+        r[i] = emit_as(e, r[i], it);
     }
-    r[0] = max ? LLVMBuildAnd(e->b, r[0], r[1], "")
-               : LLVMBuildOr(e->b, r[0], r[1], "");
-    return or_nan(e, x, y, LLVMBuildBitCast(e->b, r[0], LLVMTypeOf(x), ""));
+    r[0] = max ? emit_and(e, r[0], r[1]) : emit_or(e, r[0], r[1]);
+    return or_nan(e, x, y, emit_as(e, r[0], LLVMTypeOf(x)));
 }
 
 static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
@@ -207,7 +205,7 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
     LLVMValueRef a[2] = {x, y}, r, same, z;
 
     if (t == SD_PRED)
-        return max ? LLVMBuildOr(e->b, x, y, "") : LLVMBuildAnd(e->b, x, y, "");
+        return max ? emit_or(e, x, y) : emit_and(e, x, y);
     if (sd_is_int(t))
         return emit_intrinsic(e,
                               sd_is_signed(t)
@@ -223,15 +221,14 @@ static LLVMValueRef max_min(emit *e, bool max, LLVMValueRef x, LLVMValueRef y,
                               2);
     /* OpenCL's fmax drops NaNs and does not order zeros. */
     it = emit_int_type_like(e, x, t);
-    r = LLVMBuildSelect(
-        e->b, LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x,
-        y, "");
-    a[0] = LLVMBuildBitCast(e->b, x, it, "");
-    a[1] = LLVMBuildBitCast(e->b, y, it, "");
-    z = max ? LLVMBuildAnd(e->b, a[0], a[1], "")
-            : LLVMBuildOr(e->b, a[0], a[1], "");
+    r = emit_select(
+        e, LLVMBuildFCmp(e->b, max ? LLVMRealOGT : LLVMRealOLT, x, y, ""), x,
+        y);
+    a[0] = emit_as(e, x, it);
+    a[1] = emit_as(e, y, it);
+    z = max ? emit_and(e, a[0], a[1]) : emit_or(e, a[0], a[1]);
     same = LLVMBuildFCmp(e->b, LLVMRealOEQ, x, y, "");
-    r = LLVMBuildSelect(e->b, same, LLVMBuildBitCast(e->b, z, ft, ""), r, "");
+    r = emit_select(e, same, emit_as(e, z, ft), r);
     return or_nan(e, x, y, r);
 }
 
@@ -473,13 +470,12 @@ static emit_value bitcast_value(emit *e, emit_value x, sd_dtype from,
     assert(sd_dtype_bytes(from) == sd_dtype_bytes(to));
     if (from == to)
         return x;
-    v.re = LLVMBuildBitCast(e->b, x.re, t, "");
+    v.re = emit_as(e, x.re, t);
     /* f4 and u4 are plain bits, s4 is kept extended */
     v.re = emit_wrap(e, v.re, to);
     if (sd_dtype_table[to].bits < 8 && !sd_is_int(to))
-        v.re = LLVMBuildAnd(
-            e->b, v.re, emit_int_like(v.re, (1 << sd_dtype_table[to].bits) - 1),
-            "");
+        v.re = emit_and(
+            e, v.re, emit_int_like(v.re, (1 << sd_dtype_table[to].bits) - 1));
     return v;
 }
 

@@ -4,7 +4,7 @@
 
 static LLVMValueRef as_type(emit *e, LLVMValueRef v, LLVMTypeRef t)
 {
-    return LLVMTypeOf(v) == t ? v : LLVMBuildBitCast(e->b, v, t, "");
+    return LLVMTypeOf(v) == t ? v : emit_as(e, v, t);
 }
 
 /* Versions of LLVM differ in whether the operands are words or their parts. */
@@ -39,7 +39,7 @@ static LLVMValueRef add_pairs(emit *e, LLVMValueRef acc, LLVMValueRef x,
                                        : "llvm.x86.avx2.pmadd.wd",
                             arg, 2);
 
-    return LLVMBuildAdd(e->b, acc, as_type(e, two, LLVMTypeOf(acc)), "");
+    return emit_sum(e, acc, as_type(e, two, LLVMTypeOf(acc)));
 }
 
 LLVMValueRef emit_engine_add(emit *e, LLVMValueRef acc, LLVMValueRef x,

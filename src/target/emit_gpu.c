@@ -11,8 +11,8 @@ static LLVMValueRef number(emit *e, emit_id which)
         e->loop_items ? LLVMGetParam(e->fn, told) : e->abi->id(e, which);
 
     return LLVMTypeOf(v) == e->si ? v
-           : e->si == e->i64      ? LLVMBuildZExt(e->b, v, e->i64, "")
-                                  : LLVMBuildTrunc(e->b, v, e->si, "");
+           : e->si == e->i64      ? emit_zext(e, v, e->i64)
+                                  : emit_trunc(e, v, e->si);
 }
 
 /* Its operands begin where eight lines do. */
@@ -88,15 +88,15 @@ static LLVMValueRef from_item(emit *e, LLVMValueRef v, LLVMValueRef from)
     LLVMValueRef x, got;
 
     it = LLVMIntTypeInContext(e->cx, bits);
-    x = LLVMBuildBitCast(e->b, v, it, "");
+    x = emit_as(e, v, it);
     if (bits <= 32) {
         x = LLVMBuildZExtOrBitCast(e->b, x, e->i32, "");
         x = e->abi->shuffle(e, x, from);
         x = LLVMBuildTruncOrBitCast(e->b, x, it, "");
-        return LLVMBuildBitCast(e->b, x, t, "");
+        return emit_as(e, x, t);
     }
     words = LLVMVectorType(e->i32, bits / 32);
-    x = LLVMBuildBitCast(e->b, x, words, "");
+    x = emit_as(e, x, words);
     got = LLVMGetPoison(words);
     for (unsigned i = 0; i < bits / 32; i++) {
         LLVMValueRef at = LLVMConstInt(e->i32, i, 0);
@@ -106,7 +106,7 @@ static LLVMValueRef from_item(emit *e, LLVMValueRef v, LLVMValueRef from)
             e->abi->shuffle(e, LLVMBuildExtractElement(e->b, x, at, ""), from),
             at, "");
     }
-    return LLVMBuildBitCast(e->b, LLVMBuildBitCast(e->b, got, it, ""), t, "");
+    return emit_as(e, emit_as(e, got, it), t);
 }
 
 emit_value emit_from_item(emit *e, emit_value v, LLVMValueRef from)

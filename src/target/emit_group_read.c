@@ -110,7 +110,7 @@ static LLVMValueRef open_depth(emit_tile *g, const emit_operand *o,
     if (b->lead) {
         flat = emit_add(e, flat, emit_si(e, -b->lead));
         if (LLVMIsNull(step)) {
-            valid = LLVMBuildICmp(e->b, LLVMIntSGE, flat, emit_si(e, 0), "");
+            valid = emit_not_below(e, flat, emit_si(e, 0));
             flat = emit_select(e, valid, flat, emit_si(e, 0));
         }
     } else if (b->kt % b->step) {
@@ -306,7 +306,7 @@ void emit_tile_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
         e->known = NULL;
         if (valid)
             v = emit_select(e, valid, v, LLVMConstNull(LLVMTypeOf(v)));
-        LLVMBuildStore(e->b, v, o->v[i]);
+        emit_put(e, v, o->v[i]);
         emit_level_loop_close(e, &once);
         emit_close_axes(e, axes);
     }

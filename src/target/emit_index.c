@@ -85,7 +85,7 @@ LLVMValueRef emit_position(emit *e, int axis, int copy, bool vec)
     if (!vec)
         return v;
     if (e->vi != e->si)
-        v = LLVMBuildTrunc(e->b, v, e->vi, "");
+        v = emit_trunc(e, v, e->vi);
     return emit_add(e, emit_splat(e, v, e->w), emit_iota(e, e->vi, e->w));
 }
 
@@ -100,10 +100,10 @@ static LLVMValueRef to_index(emit *e, LLVMValueRef v, bool is_signed, bool vec)
     unsigned to = LLVMGetIntTypeWidth(vec ? e->vi : e->si);
 
     if (from > to)
-        v = LLVMBuildTrunc(e->b, v, want, "");
+        v = emit_trunc(e, v, want);
     else if (from < to)
         v = is_signed ? LLVMBuildSExt(e->b, v, want, "")
-                      : LLVMBuildZExt(e->b, v, want, "");
+                      : emit_zext(e, v, want);
     return vec ? emit_splat(e, v, e->w) : v;
 }
 
@@ -124,11 +124,10 @@ static LLVMValueRef divide(emit *e, const plan_expr *x, LLVMValueRef a)
     int64_t up = lift(x);
 
     if ((x->c & (x->c - 1)) == 0)
-        return up ? LLVMBuildAShr(e->b, a, by, "")
-                  : LLVMBuildLShr(e->b, a, by, "");
+        return up ? LLVMBuildAShr(e->b, a, by, "") : emit_shr(e, a, by);
     if (up)
         a = emit_add(e, a, emit_int_like(a, up));
-    v = LLVMBuildUDiv(e->b, a, emit_int_like(a, x->c), "");
+    v = emit_udiv(e, a, emit_int_like(a, x->c));
     return up ? LLVMBuildNSWSub(e->b, v, emit_int_like(a, up / x->c), "") : v;
 }
 
@@ -137,10 +136,10 @@ static LLVMValueRef remain(emit *e, const plan_expr *x, LLVMValueRef a)
     int64_t up = lift(x);
 
     if ((x->c & (x->c - 1)) == 0)
-        return LLVMBuildAnd(e->b, a, emit_int_like(a, x->c - 1), "");
+        return emit_and(e, a, emit_int_like(a, x->c - 1));
     if (up)
         a = emit_add(e, a, emit_int_like(a, up));
-    return LLVMBuildURem(e->b, a, emit_int_like(a, x->c), "");
+    return emit_urem(e, a, emit_int_like(a, x->c));
 }
 
 static LLVMValueRef combine(emit *e, const plan_expr *x, LLVMValueRef a,
@@ -356,12 +355,11 @@ static LLVMValueRef one_guard(emit *e, const plan_guard *g, int copy, bool vec)
         if (vec && emit_width(x) > 1 && halves_tell(g))
             x = LLVMBuildTruncOrBitCast(e->b, x,
                                         emit_widen(e->i32, emit_width(x)), "");
-        d = g->lo ? LLVMBuildSub(e->b, x, emit_int_like(x, g->lo), "") : x;
-        return LLVMBuildICmp(e->b, LLVMIntULT, d,
-                             emit_int_like(x, SD_MAX(g->hi - g->lo, 0)), "");
+        d = g->lo ? emit_minus(e, x, emit_int_like(x, g->lo)) : x;
+        return emit_ult(e, d, emit_int_like(x, SD_MAX(g->hi - g->lo, 0)));
     }
     if (low)
-        return LLVMBuildICmp(e->b, LLVMIntSGE, x, emit_int_like(x, g->lo), "");
+        return emit_not_below(e, x, emit_int_like(x, g->lo));
     return emit_below(e, x, emit_int_like(x, g->hi));
 }
 

@@ -78,7 +78,7 @@ void emit_multiply_items(emit_tile *g, LLVMValueRef turn)
                 (emit_value){y[i % b->vectors], NULL},
                 get(e, g->type, g->acc[i]));
 
-            LLVMBuildStore(e->b, v.re, g->acc[i]);
+            emit_put(e, v.re, g->acc[i]);
         }
     }
     emit_loop_close(e, &k);

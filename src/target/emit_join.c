@@ -44,7 +44,7 @@ void emit_join_lanes(emit *e, const plan_node *n, emit_value **v, int lanes,
 /* v[0 .. vector) are lanes of this item: to and from the row's in its area. */
 static void lanes_to_area(emit *e, const plan_node *n, emit_value **v)
 {
-    LLVMValueRef at = LLVMBuildMul(e->b, e->lid, emit_si(e, e->k->vector), "");
+    LLVMValueRef at = emit_product(e, e->lid, emit_si(e, e->k->vector));
 
     for (int j = 0; j < e->k->vector; j++)
         emit_to_area(e, n, emit_plus(e, at, j), v[j]);
@@ -53,9 +53,9 @@ static void lanes_to_area(emit *e, const plan_node *n, emit_value **v)
 static void lanes_of_area(emit *e, const plan_node *n, LLVMValueRef first,
                           emit_value **v)
 {
-    LLVMValueRef row = LLVMBuildMul(
-        e->b, e->row, emit_si(e, (int64_t)e->k->items * e->k->vector), "");
-    LLVMValueRef at = LLVMBuildAdd(e->b, row, first, "");
+    LLVMValueRef row = emit_product(
+        e, e->row, emit_si(e, (int64_t)e->k->items * e->k->vector));
+    LLVMValueRef at = emit_sum(e, row, first);
 
     for (int j = 0; j < e->k->vector; j++)
         emit_of_area(e, n, emit_plus(e, at, j), v[j]);
@@ -117,7 +117,7 @@ static void halve_by_shuffles(emit *e, const plan_node *n, emit_value **v,
 
         if (have <= h)
             continue;
-        from = LLVMBuildAdd(e->b, at, LLVMConstInt(e->i32, (unsigned)d, 0), "");
+        from = emit_sum(e, at, LLVMConstInt(e->i32, (unsigned)d, 0));
         on = have >= 2 * h ? NULL : emit_below(e, own, emit_si(e, have - h));
         for (int j = 0; j < w; j++) {
             for (int o = 0; o < n->nout; o++)
@@ -125,8 +125,7 @@ static void halve_by_shuffles(emit *e, const plan_node *n, emit_value **v,
             emit_join_body(e, n, v[j], y, on);
         }
     }
-    from =
-        LLVMBuildAnd(e->b, at, LLVMConstInt(e->i32, (unsigned)-items, 0), "");
+    from = emit_and(e, at, LLVMConstInt(e->i32, (unsigned)-items, 0));
     for (int j = 0; j < w; j++)
         for (int o = 0; o < n->nout; o++)
             v[j][o] = emit_from_item(e, v[j][o], from);
@@ -156,11 +155,10 @@ static int exchange(emit *e, const plan_node *n, emit_value **v, int m,
                     LLVMValueRef at, int d)
 {
     LLVMValueRef with = LLVMConstInt(e->i32, (unsigned)d, 0);
-    LLVMValueRef from = LLVMBuildXor(e->b, at, with, ""), upper;
+    LLVMValueRef from = emit_xor(e, at, with), upper;
     int keep = SD_MAX(m / 2, 1);
 
-    upper = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildAnd(e->b, at, with, ""),
-                          LLVMConstInt(e->i32, 0, 0), "");
+    upper = emit_unequal(e, emit_and(e, at, with), LLVMConstInt(e->i32, 0, 0));
     for (int j = 0; j < keep; j++) {
         emit_value x = v[j][0], y = x;
 
@@ -208,7 +206,7 @@ static LLVMValueRef join_far(emit *e, const plan_node *n, emit_value **v,
     emit_value *y = emit_values(e, n->nout), **to = &y;
     LLVMValueRef on;
 
-    own = LLVMBuildAnd(e->b, own, emit_si(e, half - 1), "");
+    own = emit_and(e, own, emit_si(e, half - 1));
     lanes_to_area(e, n, v);
     emit_barrier(e);
     lanes_of_area(e, n, own, v);
@@ -247,7 +245,7 @@ static LLVMValueRef join_teams(emit *e, const plan_node *n, emit_value **v,
         emit_barrier(e);
     }
     if (e->k->items > half)
-        own = LLVMBuildAnd(e->b, own, emit_si(e, half - 1), "");
+        own = emit_and(e, own, emit_si(e, half - 1));
     for (int j = 0; j < e->k->vector; j++)
         lane_of_teams(e, n, emit_plus(e, own, j), v[j], teams);
     if (e->k->items > half) {
@@ -272,9 +270,9 @@ void emit_join_items(emit *e, const plan_node *n, int lanes, emit_value **v,
             own = join_teams(e, n, v, own);
         else if (far)
             own = join_far(e, n, v, own, have);
-        at = LLVMBuildAnd(e->b, e->lid, emit_si(e, e->abi->together - 1), "");
+        at = emit_and(e, e->lid, emit_si(e, e->abi->together - 1));
         if (e->si != e->i32)
-            at = LLVMBuildTrunc(e->b, at, e->i32, "");
+            at = emit_trunc(e, at, e->i32);
         if (has_no_sides(n) && have >= lanes) {
             halve_by_exchange(e, n, v, at);
             joined = true;

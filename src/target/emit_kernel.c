@@ -14,8 +14,8 @@ static emit_range tile_range(emit *e, const plan_axis *x, LLVMValueRef first,
 {
     emit_range r = {.most = e->gpu ? x->tile : 0};
 
-    r.lo = LLVMBuildMul(e->b, first, emit_si(e, x->tile), "");
-    r.hi = LLVMBuildMul(e->b, last, emit_si(e, x->tile), "");
+    r.lo = emit_product(e, first, emit_si(e, x->tile));
+    r.hi = emit_product(e, last, emit_si(e, x->tile));
     if (x->extent % x->tile)
         r.hi = emit_at_most(e, r.hi, x->extent);
     return r;
@@ -208,10 +208,9 @@ static void number_items(emit *e)
 {
     LLVMValueRef n = emit_si(e, e->k->items);
     bool several = e->k->items < e->k->group;
-    LLVMValueRef above =
-        several ? LLVMBuildUDiv(e->b, e->lid, n, "") : emit_si(e, 0);
+    LLVMValueRef above = several ? emit_udiv(e, e->lid, n) : emit_si(e, 0);
 
-    e->item = several ? LLVMBuildURem(e->b, e->lid, n, "") : e->lid;
+    e->item = several ? emit_urem(e, e->lid, n) : e->lid;
     e->row = e->k->teams ? emit_si(e, 0) : above;
     e->team = e->k->teams ? above : NULL;
     e->item_valid = NULL;

@@ -170,7 +170,7 @@ LLVMValueRef emit_variable(emit *e, LLVMValueRef v)
 {
     LLVMValueRef p = emit_alloca(e, LLVMTypeOf(v));
 
-    LLVMBuildStore(e->b, v, p);
+    emit_put(e, v, p);
     return p;
 }
 

@@ -195,9 +195,8 @@ static void go_on_unless_stopped(emit_looper *l)
     mark = LLVMBuildLoad2(e->b, e->i8, l->stop, "");
     LLVMSetOrdering(mark, LLVMAtomicOrderingMonotonic);
     LLVMSetAlignment(mark, 1);
-    LLVMBuildCondBr(
-        e->b, LLVMBuildICmp(e->b, LLVMIntEQ, mark, LLVMConstNull(e->i8), ""),
-        next, l->done);
+    LLVMBuildCondBr(e->b, emit_equal(e, mark, LLVMConstNull(e->i8)), next,
+                    l->done);
     LLVMPositionBuilderAtEnd(e->b, next);
 }
 
@@ -216,8 +215,7 @@ static LLVMValueRef read_flag(emit_looper *l, const thunk_slice *s)
 {
     emit *e = l->e;
 
-    return LLVMBuildICmp(e->b, LLVMIntNE, read_number(l, e->i8, s),
-                         LLVMConstNull(e->i8), "");
+    return emit_unequal(e, read_number(l, e->i8, s), LLVMConstNull(e->i8));
 }
 
 /* Its condition is asked also where its turns are known: a comparison in
@@ -249,9 +247,8 @@ static void run_cond(emit_looper *l, const thunk *t)
     LLVMBasicBlockRef last = emit_block(e, "branch");
 
     if (t->arg[0].bytes == 1)
-        which = LLVMBuildSelect(e->b, read_flag(l, &t->arg[0]),
-                                LLVMConstNull(e->i32),
-                                LLVMConstInt(e->i32, 1, 0), "");
+        which = emit_select(e, read_flag(l, &t->arg[0]), LLVMConstNull(e->i32),
+                            LLVMConstInt(e->i32, 1, 0));
     else
         which = read_number(l, e->i32, &t->arg[0]);
     sw = LLVMBuildSwitch(e->b, which, last, (unsigned)t->nseq);

@@ -38,7 +38,7 @@ void emit_loop_begin_group(emit_looper *l)
         return;
     l->stop = LLVMGetParam(e->fn, n);
     l->turns = emit_alloca(e, e->i32);
-    LLVMBuildStore(e->b, LLVMConstNull(e->i32), l->turns);
+    emit_put(e, LLVMConstNull(e->i32), l->turns);
 }
 
 void emit_loop_meet(emit_looper *l)
@@ -185,7 +185,7 @@ void emit_loop_copy_group(emit_looper *l, const thunk *t, LLVMValueRef to,
     from = emit_behind(e, type, from, s.at);
     to = emit_behind(e, type, to, s.at);
     v = LLVMBuildLoad2(e->b, type, from, "");
-    LLVMBuildStore(e->b, v, to);
+    emit_put(e, v, to);
     close_stride(e, &s, l->k->group);
 }
 
@@ -199,15 +199,14 @@ void emit_loop_look_group(emit_looper *l)
     LLVMValueRef n = LLVMBuildLoad2(e->b, e->i32, l->turns, ""), word;
     int each = l->k->loop->unasked;
 
-    LLVMBuildStore(e->b, emit_plus(e, n, 1), l->turns);
-    LLVMBuildCondBr(e->b,
-                    LLVMBuildICmp(e->b, LLVMIntEQ, emit_rest(e, n, each),
-                                  emit_int_like(n, each - 1), ""),
-                    look, next);
+    emit_put(e, emit_plus(e, n, 1), l->turns);
+    LLVMBuildCondBr(
+        e->b, emit_equal(e, emit_rest(e, n, each), emit_int_like(n, each - 1)),
+        look, next);
     LLVMPositionBuilderAtEnd(e->b, look);
     word = LLVMBuildLoad2(e->b, e->i32, l->stop, "");
     LLVMSetVolatile(word, true);
-    word = LLVMBuildICmp(e->b, LLVMIntNE, word, LLVMConstNull(e->i32), "");
+    word = emit_unequal(e, word, LLVMConstNull(e->i32));
     LLVMBuildCondBr(e->b, e->abi->any(e, word), l->done, next);
     LLVMPositionBuilderAtEnd(e->b, next);
 }

@@ -64,14 +64,14 @@ static LLVMValueRef or_zeros(emit *e, LLVMValueRef mask, LLVMValueRef v, int n)
     LLVMTypeRef t = LLVMTypeOf(v), words = emit_widen(e->i32, n);
     LLVMValueRef w = LLVMGetPoison(words), zero = LLVMConstNull(e->i32);
 
-    v = LLVMBuildBitCast(e->b, v, words, "");
+    v = emit_as(e, v, words);
     for (int i = 0; i < n; i++)
         w = n == 1
                 ? emit_select(e, mask, v, zero)
                 : emit_insert(
                       e, w,
                       emit_select(e, mask, emit_extract(e, v, i, 1), zero), i);
-    return LLVMBuildBitCast(e->b, w, t, "");
+    return emit_as(e, w, t);
 }
 
 /* Every bit of what a masked load gives is 0. */
@@ -206,14 +206,12 @@ static LLVMValueRef writer_mask(emit *e, const plan_node *n, LLVMValueRef mask)
     mask = emit_and(e, mask, e->item_valid);
     /* all rows have what sums come to, and one writes it */
     if (e->k->strided && !e->k->stage[n->stage].axes)
-        mask = emit_and(
-            e, mask, LLVMBuildICmp(e->b, LLVMIntEQ, e->row, emit_si(e, 0), ""));
+        mask = emit_and(e, mask, emit_equal(e, e->row, emit_si(e, 0)));
     if (e->gpu && e->lane >= 0 && !(e->outer >> e->lane & 1) &&
         !(n->off->varies >> e->lane & 1))
         return emit_and(e, mask,
-                        LLVMBuildICmp(e->b, LLVMIntEQ,
-                                      e->team ? e->lid : e->item,
-                                      emit_int_like(e->item, 0), ""));
+                        emit_equal(e, e->team ? e->lid : e->item,
+                                   emit_int_like(e->item, 0)));
     return mask;
 }
 
@@ -477,19 +475,18 @@ static LLVMValueRef park_index(emit *e, const plan_node *n, int copy,
 
     *count = 1;
     plan_for_each_axis(i, n->varies & ~e->outer) {
-        v = LLVMBuildMul(e->b, v, emit_si(e, e->k->axis[i].extent), "");
-        v = LLVMBuildAdd(e->b, v, emit_position(e, i, copy, false), "");
+        v = emit_product(e, v, emit_si(e, e->k->axis[i].extent));
+        v = emit_sum(e, v, emit_position(e, i, copy, false));
         *count *= e->k->axis[i].extent;
     }
     if (!e->gpu && plan_parked_lanes(e->k) > 1) {
-        v = LLVMBuildMul(e->b, v, emit_si(e, e->w), "");
+        v = emit_product(e, v, emit_si(e, e->w));
         *count *= e->w;
     }
     if (!e->gpu || e->k->items == e->k->group)
         return v;
     /* each row of a group has its part */
-    v = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, e->row, emit_si(e, *count), ""),
-                     v, "");
+    v = emit_sum(e, emit_product(e, e->row, emit_si(e, *count)), v);
     *count *= e->k->group / e->k->items;
     return v;
 }

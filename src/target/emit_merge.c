@@ -27,36 +27,32 @@ static void find_runs(merger *m)
     emit *e = m->s.e;
     LLVMValueRef n = emit_si(e, m->s.n), width = run_length(e), two;
 
-    two = LLVMBuildAdd(e->b, width, width, "");
-    m->runs.start = LLVMBuildUDiv(e->b, m->first, two, "");
-    m->runs.start = LLVMBuildMul(e->b, m->runs.start, two, "");
-    m->runs.mid =
-        emit_smaller(e, LLVMBuildAdd(e->b, m->runs.start, width, ""), n);
-    m->runs.end =
-        emit_smaller(e, LLVMBuildAdd(e->b, m->runs.start, two, ""), n);
+    two = emit_sum(e, width, width);
+    m->runs.start = emit_udiv(e, m->first, two);
+    m->runs.start = emit_product(e, m->runs.start, two);
+    m->runs.mid = emit_smaller(e, emit_sum(e, m->runs.start, width), n);
+    m->runs.end = emit_smaller(e, emit_sum(e, m->runs.start, two), n);
 }
 
 LLVMValueRef emit_count_left(emit *e, const emit_runs *r, LLVMValueRef before,
                              emit_is_behind is_behind, void *ctx)
 {
-    LLVMValueRef left = LLVMBuildSub(e->b, r->mid, r->start, "");
-    LLVMValueRef right = LLVMBuildSub(e->b, r->end, r->mid, "");
+    LLVMValueRef left = emit_minus(e, r->mid, r->start);
+    LLVMValueRef right = emit_minus(e, r->end, r->mid);
     LLVMValueRef a, b, at, other, c;
     emit_while w;
 
-    a = emit_variable(e, emit_larger(e, LLVMBuildSub(e->b, before, right, ""),
-                                     emit_si(e, 0)));
+    a = emit_variable(
+        e, emit_larger(e, emit_minus(e, before, right), emit_si(e, 0)));
     b = emit_variable(e, emit_smaller(e, before, left));
     w = emit_while_begin(e);
     emit_while_test(e, &w, emit_below(e, emit_get(e, a), emit_get(e, b)));
-    at = LLVMBuildAdd(e->b, emit_get(e, a), emit_get(e, b), "");
-    at = LLVMBuildLShr(e->b, at, emit_si(e, 1), "");
-    other = LLVMBuildSub(e->b, emit_plus(e, before, -1), at, "");
+    at = emit_sum(e, emit_get(e, a), emit_get(e, b));
+    at = emit_shr(e, at, emit_si(e, 1));
+    other = emit_minus(e, emit_plus(e, before, -1), at);
     c = is_behind(ctx, at, other);
-    LLVMBuildStore(
-        e->b, LLVMBuildSelect(e->b, c, emit_get(e, a), emit_plus(e, at, 1), ""),
-        a);
-    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, at, emit_get(e, b), ""), b);
+    emit_put(e, emit_select(e, c, emit_get(e, a), emit_plus(e, at, 1)), a);
+    emit_put(e, emit_select(e, c, at, emit_get(e, b)), b);
     emit_while_end(e, &w);
     return emit_get(e, a);
 }
@@ -65,10 +61,10 @@ static LLVMValueRef is_behind(void *ctx, LLVMValueRef left, LLVMValueRef right)
 {
     merger *m = ctx;
     emit *e = m->s.e;
-    emit_item x = emit_sort_read(&m->s, &m->from,
-                                 LLVMBuildAdd(e->b, m->runs.start, left, ""));
-    emit_item y = emit_sort_read(&m->s, &m->from,
-                                 LLVMBuildAdd(e->b, m->runs.mid, right, ""));
+    emit_item x =
+        emit_sort_read(&m->s, &m->from, emit_sum(e, m->runs.start, left));
+    emit_item y =
+        emit_sort_read(&m->s, &m->from, emit_sum(e, m->runs.mid, right));
 
     return emit_sort_less(&m->s, y, x);
 }
@@ -106,8 +102,8 @@ static void put_result(merger *m, LLVMValueRef base, LLVMValueRef i,
     emit *e = m->s.e;
     const plan_sort *s = m->s.s;
 
-    i = LLVMBuildMul(e->b, i, emit_si(e, s->inner), "");
-    i = LLVMBuildAdd(e->b, base, i, "");
+    i = emit_product(e, i, emit_si(e, s->inner));
+    i = emit_sum(e, base, i);
     for (int k = 0; k < s->nout; k++)
         emit_mem_write(e, m->s.type[s->out[k]], e->slot[s->first_out + k], i,
                        x[s->out[k]]);
@@ -140,16 +136,15 @@ static void merge(merger *m, LLVMValueRef base, LLVMValueRef i, LLVMValueRef j,
     x = get_item(&m->s, left);
     y = get_item(&m->s, right);
     /* the right one, if it is less or there is no left one */
-    c = LLVMBuildOr(
-        e->b, emit_sort_less(&m->s, y, x),
-        LLVMBuildNot(e->b, emit_below(e, emit_get(e, i), m->runs.mid), ""), "");
-    c = LLVMBuildAnd(e->b, c, emit_below(e, emit_get(e, j), m->runs.end), "");
+    c = emit_or(e, emit_sort_less(&m->s, y, x),
+                emit_not(e, emit_below(e, emit_get(e, i), m->runs.mid)));
+    c = emit_and(e, c, emit_below(e, emit_get(e, j), m->runs.end));
     put_result(m, base, l.at, emit_sort_choose(&m->s, c, y, x));
-    one = LLVMBuildZExt(e->b, c, e->si, "");
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, j), one, ""), j);
-    one = LLVMBuildSub(e->b, emit_si(e, 1), one, "");
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, i), one, ""), i);
-    next = LLVMBuildSelect(e->b, c, emit_get(e, j), emit_get(e, i), "");
+    one = emit_zext(e, c, e->si);
+    emit_put(e, emit_sum(e, emit_get(e, j), one), j);
+    one = emit_minus(e, emit_si(e, 1), one);
+    emit_put(e, emit_sum(e, emit_get(e, i), one), i);
+    next = emit_select(e, c, emit_get(e, j), emit_get(e, i));
     z = read_inside(m, next);
     set_item(&m->s, left, emit_sort_choose(&m->s, c, x, z));
     set_item(&m->s, right, emit_sort_choose(&m->s, c, z, y));
@@ -164,22 +159,19 @@ void emit_merge(emit *e)
     merger m = {.s = {.e = e, .s = s, .n = s->n, .type = s->type}};
     LLVMValueRef last;
 
-    r = LLVMBuildUDiv(e->b, e->first, tiles, "");
-    m.first = LLVMBuildMul(e->b, LLVMBuildURem(e->b, e->first, tiles, ""),
-                           emit_si(e, each), "");
-    m.first = LLVMBuildAdd(
-        e->b, m.first, LLVMBuildMul(e->b, e->lid, emit_si(e, s->each), ""), "");
+    r = emit_udiv(e, e->first, tiles);
+    m.first = emit_product(e, emit_urem(e, e->first, tiles), emit_si(e, each));
+    m.first =
+        emit_sum(e, m.first, emit_product(e, e->lid, emit_si(e, s->each)));
     m.first = emit_smaller(e, m.first, emit_si(e, s->keep));
     last = emit_smaller(e, emit_plus(e, m.first, s->each), emit_si(e, s->keep));
-    m.from =
-        (emit_sort_row){.p = e->slot,
-                        .base = LLVMBuildMul(e->b, r, emit_si(e, s->n), ""),
-                        .stride = 1};
+    m.from = (emit_sort_row){.p = e->slot,
+                             .base = emit_product(e, r, emit_si(e, s->n)),
+                             .stride = 1};
     find_runs(&m);
-    before = LLVMBuildSub(e->b, m.first, m.runs.start, "");
+    before = emit_minus(e, m.first, m.runs.start);
     i = emit_count_left(e, &m.runs, before, is_behind, &m);
-    before = LLVMBuildSub(e->b, before, i, "");
-    merge(&m, emit_sort_base(e, r, s->keep),
-          LLVMBuildAdd(e->b, m.runs.start, i, ""),
-          LLVMBuildAdd(e->b, m.runs.mid, before, ""), last);
+    before = emit_minus(e, before, i);
+    merge(&m, emit_sort_base(e, r, s->keep), emit_sum(e, m.runs.start, i),
+          emit_sum(e, m.runs.mid, before), last);
 }

@@ -73,8 +73,7 @@ static void lane_steps(emit *e, emit_range r, int copies, bool masked,
     e->axis[e->lane].step = e->w;
     if (masked) {
         LLVMValueRef at = emit_position(e, e->lane, 0, true);
-        LLVMValueRef end =
-            e->vi == e->si ? r.hi : LLVMBuildTrunc(e->b, r.hi, e->vi, "");
+        LLVMValueRef end = e->vi == e->si ? r.hi : emit_trunc(e, r.hi, e->vi);
 
         e->axis[e->lane].mask[0] = emit_below(e, at, emit_splat(e, end, e->w));
     }
@@ -91,12 +90,11 @@ void emit_lane_loops(emit *e, LLVMValueRef from, LLVMValueRef to, int copies,
     LLVMValueRef n;
 
     if (x->extent >= step) {
-        n = LLVMBuildSub(e->b, to, from, "");
+        n = emit_minus(e, to, from);
         n = step & (step - 1)
-                ? LLVMBuildSub(e->b, n,
-                               LLVMBuildURem(e->b, n, emit_si(e, step), ""), "")
-                : LLVMBuildAnd(e->b, n, emit_si(e, -step), "");
-        rest.lo = LLVMBuildAdd(e->b, from, n, "");
+                ? emit_minus(e, n, emit_urem(e, n, emit_si(e, step)))
+                : emit_and(e, n, emit_si(e, -step));
+        rest.lo = emit_sum(e, from, n);
         whole.hi = rest.lo;
         lane_steps(e, whole, copies, false, body, ctx);
     }
@@ -109,10 +107,10 @@ static void whole_steps(emit *e, LLVMValueRef *lo, LLVMValueRef hi, int copies,
                         emit_lane_body body, void *ctx)
 {
     LLVMValueRef step = emit_si(e, (int64_t)copies * e->w);
-    LLVMValueRef n = LLVMBuildSub(e->b, hi, *lo, ""), to;
+    LLVMValueRef n = emit_minus(e, hi, *lo), to;
 
-    n = LLVMBuildSub(e->b, n, LLVMBuildURem(e->b, n, step, ""), "");
-    to = LLVMBuildAdd(e->b, *lo, n, "");
+    n = emit_minus(e, n, emit_urem(e, n, step));
+    to = emit_sum(e, *lo, n);
     lane_steps(e, (emit_range){*lo, to, 0}, copies, false, body, ctx);
     *lo = to;
 }
@@ -127,16 +125,14 @@ static void lane_repeats_end(emit *e, emit_range r, int64_t extent,
     if (copies > 1 && extent >= (int64_t)copies * e->w)
         whole_steps(e, &lo, r.hi, copies, body, ctx);
     whole_steps(e, &lo, r.hi, 1, body, ctx);
-    last = LLVMBuildSelect(e->b, emit_below(e, lo, r.hi),
-                           LLVMBuildSub(e->b, r.hi, emit_si(e, e->w), ""), r.hi,
-                           "");
+    last = emit_select(e, emit_below(e, lo, r.hi),
+                       emit_minus(e, r.hi, emit_si(e, e->w)), r.hi);
     lane_steps(e, (emit_range){last, r.hi, 0}, 1, false, body, ctx);
 }
 
 static void not_valid_before(emit *e, LLVMValueRef at, LLVMValueRef first)
 {
-    e->item_valid = emit_and(e, e->item_valid,
-                             LLVMBuildICmp(e->b, LLVMIntSGE, at, first, ""));
+    e->item_valid = emit_and(e, e->item_valid, emit_not_below(e, at, first));
 }
 
 static void not_valid_from(emit *e, LLVMValueRef at, int64_t end)
@@ -211,9 +207,8 @@ static void outer_crowd(emit_nest *t, int i)
     e->axis[a].n = x->copies;
     e->axis[a].step = e->k->group / e->k->items;
     for (int c = 0; several && partly && c < x->copies; c++)
-        e->axis[a].mask[c] = LLVMBuildICmp(
-            e->b, LLVMIntSGE, emit_position(e, a, c * e->axis[a].stride, false),
-            lo, "");
+        e->axis[a].mask[c] = emit_not_below(
+            e, emit_position(e, a, c * e->axis[a].stride, false), lo);
     emit_outer(t, i + 1);
     memset(e->axis[a].mask, 0, sizeof e->axis[a].mask);
     e->axis[a].n = 1;

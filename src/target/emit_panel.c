@@ -20,8 +20,7 @@ static LLVMValueRef blend(emit *e, LLVMValueRef v, LLVMValueRef w,
 {
     LLVMValueRef yes = number_like(e, v, mask), no = number_like(e, v, ~mask);
 
-    return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, v, yes, ""),
-                       LLVMBuildAnd(e->b, w, no, ""), "");
+    return emit_or(e, emit_and(e, v, yes), emit_and(e, w, no));
 }
 
 /* Words v and w, in parts of `bits`: *lo gets the even parts of both in turn,
@@ -32,8 +31,8 @@ static void zip(emit *e, LLVMValueRef v, LLVMValueRef w, unsigned bits,
     uint32_t even = bits == 16 ? 0xffff : 0x00ff00ff;
     LLVMValueRef by = number_like(e, v, bits);
 
-    *lo = blend(e, v, LLVMBuildShl(e->b, w, by, ""), even);
-    *hi = blend(e, LLVMBuildLShr(e->b, v, by, ""), w, even);
+    *lo = blend(e, v, emit_shl(e, w, by), even);
+    *hi = blend(e, emit_shr(e, v, by), w, even);
 }
 
 void emit_weave_words(emit_tile *g, const emit_operand *o,
@@ -45,7 +44,7 @@ void emit_weave_words(emit_tile *g, const emit_operand *o,
     LLVMValueRef in[4], out[4], at;
 
     for (int i = 0; i < o->per; i++)
-        in[i] = LLVMBuildBitCast(e->b, v[i], emit_widen(e->i32, few), "");
+        in[i] = emit_as(e, v[i], emit_widen(e->i32, few));
     if (o->per == 2) {
         zip(e, in[0], in[1], bits, &out[0], &out[1]);
     } else {
@@ -183,7 +182,7 @@ static void put_whole(emit_tile *g, const emit_operand *o, LLVMValueRef p,
             emit_weave_words(g, o, v, word[w]);
             continue;
         }
-        v[0] = LLVMBuildBitCast(e->b, v[0], emit_widen(e->i32, n), "");
+        v[0] = emit_as(e, v[0], emit_widen(e->i32, n));
         for (int c = 0; c < n; c++)
             word[w][c] = emit_extract(e, v[0], c, 1);
     }

@@ -55,7 +55,7 @@ static void find_group(placing *t)
         emit_over(e, emit_times(e, t->piece, p->step.steps), p->of.pieces);
     to = emit_over(e, emit_times(e, emit_plus(e, t->piece, 1), p->step.steps),
                    p->of.pieces);
-    t->n = LLVMBuildSub(e->b, to, t->first, "");
+    t->n = emit_minus(e, to, t->first);
     t->unit_bytes = hlo_places_unit(&p->of);
     t->each = PLAN_LINE_PART / p->of.each;
     t->parts = HLO_PLACES_FEATURES / t->each;
@@ -90,7 +90,7 @@ static position find_step(placing *t, LLVMValueRef at)
 
 static LLVMValueRef is_outside(emit *e, LLVMValueRef at, int64_t n)
 {
-    return LLVMBuildICmp(e->b, LLVMIntUGE, at, emit_si(e, n), "");
+    return emit_uge(e, at, emit_si(e, n));
 }
 
 /* The item's copy of a unit, which lies in the row and column of the array;
@@ -104,11 +104,11 @@ static void copy_unit(placing *t, const copied *c, LLVMValueRef image,
                                     emit_times(e, t->part, t->each));
     LLVMValueRef at =
         emit_mad(e, emit_mad(e, image, c->size[0], row), c->size[1], column);
-    LLVMValueRef not = LLVMBuildOr(e->b, is_outside(e, row, c->size[0]),
-                                   is_outside(e, column, c->size[1]), "");
+    LLVMValueRef not = emit_or(e, is_outside(e, row, c->size[0]),
+                               is_outside(e, column, c->size[1]));
 
     if (c->features % HLO_PLACES_FEATURES)
-        not = LLVMBuildOr(e->b, not, is_outside(e, feature, c->features), "");
+        not = emit_or(e, not, is_outside(e, feature, c->features));
     at = LLVMBuildSExtOrBitCast(e->b, emit_mad(e, at, c->features, feature),
                                 e->i64, "");
     e->abi->copy(e, emit_local(e, to),
@@ -121,9 +121,7 @@ static void copy_operand(placing *t, const copied *c, const position *p,
 {
     emit *e = t->e;
     int64_t units = e->k->group / t->copies;
-    LLVMValueRef in = LLVMBuildXor(e->b, emit_rest(e, t->part, PARTS),
-                                   t->beside, ""),
-                 to;
+    LLVMValueRef in = emit_xor(e, emit_rest(e, t->part, PARTS), t->beside), to;
 
     to = emit_mad(e, t->beside, PLAN_LINE, emit_times(e, in, PLAN_LINE_PART));
     to = emit_mad(e, emit_over(e, t->part, PARTS), HLO_PLACES_LINES, to);
@@ -248,7 +246,7 @@ static void find_numbers(placing *t, LLVMValueRef *off)
         LLVMValueRef line = emit_plus(e, first, i % 2), part;
 
         part = emit_plus(e, emit_over(e, feature, 4), i / 2 * 2);
-        part = LLVMBuildXor(e->b, part, line, "");
+        part = emit_xor(e, part, line);
         off[i] =
             emit_mad(e, line, PLAN_LINE, emit_times(e, part, PLAN_LINE_PART));
         off[i] = emit_mad(e, emit_rest(e, feature, 4), sizeof(float), off[i]);
@@ -265,7 +263,7 @@ static LLVMValueRef *numbers_of(placing *t, const LLVMValueRef *at,
     for (int i = 0; i < EMIT_OF_UNIT; i++) {
         v[i] = LLVMBuildLoad2(e->b, e->f32,
                               emit_local(e, emit_plus(e, at[i], bytes)), "");
-        v[i] = LLVMBuildBitCast(e->b, e->abi->trim(e, v[i]), e->i32, "");
+        v[i] = emit_as(e, e->abi->trim(e, v[i]), e->i32);
     }
     return v;
 }
@@ -402,15 +400,14 @@ static void write(placing *t, LLVMValueRef *sum, int n)
                      column = emit_add(e, x, emit_si(e, along));
         LLVMBasicBlockRef no = emit_when(
             e, w->features % HLO_PLACES_FEATURES || w->own % HLO_PLACES_FEATURES
-                   ? LLVMBuildAnd(
-                         e->b, emit_below(e, row, emit_si(e, w->own)),
-                         emit_below(e, column, emit_si(e, w->features)), "")
+                   ? emit_and(e, emit_below(e, row, emit_si(e, w->own)),
+                              emit_below(e, column, emit_si(e, w->features)))
                    : NULL);
 
         at = emit_mad(e, emit_add(e, place, emit_si(e, i / each)), w->features,
                       column);
         at = emit_mad(e, at, w->own, row);
-        LLVMBuildStore(e->b, sum[i], emit_element(e, SD_F32, e->slot[2], at));
+        emit_put(e, sum[i], emit_element(e, SD_F32, e->slot[2], at));
         emit_when_end(e, no);
     }
 }

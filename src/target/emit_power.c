@@ -8,11 +8,10 @@ static LLVMValueRef negative_power(emit *e, LLVMValueRef x, LLVMValueRef n)
     LLVMValueRef zero = emit_int_like(x, 0), one = emit_int_like(x, 1);
     LLVMValueRef minus = emit_int_like(x, -1), even, r;
 
-    even = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, n, one, ""), zero,
-                         "");
+    even = emit_equal(e, emit_and(e, n, one), zero);
     r = emit_select(e, even, one, minus);
-    r = emit_select(e, LLVMBuildICmp(e->b, LLVMIntEQ, x, minus, ""), r, zero);
-    return emit_select(e, LLVMBuildICmp(e->b, LLVMIntEQ, x, one, ""), one, r);
+    r = emit_select(e, emit_equal(e, x, minus), r, zero);
+    return emit_select(e, emit_equal(e, x, one), one, r);
 }
 
 /* One bit of the exponent: multiply where it is set, square, shift. */
@@ -23,12 +22,11 @@ static void one_bit(emit *e, LLVMTypeRef t, LLVMValueRef *state)
     LLVMValueRef left = LLVMBuildLoad2(e->b, t, state[2], "");
     LLVMValueRef one = emit_int_like(left, 1), set;
 
-    set = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildAnd(e->b, left, one, ""),
-                        emit_int_like(left, 0), "");
-    acc = emit_select(e, set, LLVMBuildMul(e->b, acc, by, ""), acc);
-    LLVMBuildStore(e->b, acc, state[0]);
-    LLVMBuildStore(e->b, LLVMBuildMul(e->b, by, by, ""), state[1]);
-    LLVMBuildStore(e->b, LLVMBuildLShr(e->b, left, one, ""), state[2]);
+    set = emit_unequal(e, emit_and(e, left, one), emit_int_like(left, 0));
+    acc = emit_select(e, set, emit_product(e, acc, by), acc);
+    emit_put(e, acc, state[0]);
+    emit_put(e, emit_product(e, by, by), state[1]);
+    emit_put(e, emit_shr(e, left, one), state[2]);
 }
 
 static void power_code(emit *e, LLVMTypeRef t, sd_dtype dtype, LLVMValueRef x,
@@ -39,7 +37,7 @@ static void power_code(emit *e, LLVMTypeRef t, sd_dtype dtype, LLVMValueRef x,
 
     for (int i = 0; i < 3; i++) {
         state[i] = LLVMBuildAlloca(e->b, t, "");
-        LLVMBuildStore(e->b, start[i], state[i]);
+        emit_put(e, start[i], state[i]);
     }
     emit_loop_open(e, &l, emit_i64(e, 0),
                    emit_i64(e, SD_MAX(sd_dtype_table[dtype].bits, 8)), 1);

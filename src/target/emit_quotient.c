@@ -38,7 +38,7 @@ typedef struct {
 
 static LLVMValueRef bits_of(emit *e, LLVMValueRef x)
 {
-    return LLVMBuildBitCast(e->b, x, e->i32, "");
+    return emit_as(e, x, e->i32);
 }
 
 static LLVMValueRef word(emit *e, unsigned v)
@@ -63,11 +63,11 @@ static inverse inverse_of(emit *e, LLVMValueRef by)
     v.y = LLVMBuildFDiv(e->b, one, by, "");
     v.rest = fma_of(e, LLVMBuildFNeg(e->b, by, ""), v.y, one);
     v.rest = LLVMBuildFMul(e->b, v.rest, v.y, "");
-    far = LLVMBuildSub(e->b, i, word(e, LEAST_BY), "");
-    far = LLVMBuildICmp(e->b, LLVMIntUGE, far, word(e, MOST_BY - LEAST_BY), "");
-    ones = LLVMBuildAnd(e->b, i, word(e, 0x7fffff), "");
-    ones = LLVMBuildICmp(e->b, LLVMIntUGE, ones, word(e, ONES), "");
-    v.bad = LLVMBuildOr(e->b, far, ones, "");
+    far = emit_minus(e, i, word(e, LEAST_BY));
+    far = emit_uge(e, far, word(e, MOST_BY - LEAST_BY));
+    ones = emit_and(e, i, word(e, 0x7fffff));
+    ones = emit_uge(e, ones, word(e, ONES));
+    v.bad = emit_or(e, far, ones);
     return v;
 }
 
@@ -89,15 +89,13 @@ static LLVMValueRef any_near(emit *e, const inverse *v, const LLVMValueRef *q,
     for (int i = 0; i < n; i++) {
         LLVMValueRef arg[2] = {bits_of(e, q[i]), least};
 
-        arg[0] = LLVMBuildShl(e->b, arg[0], sixteen, "");
-        arg[0] = LLVMBuildSub(e->b, arg[0],
-                              word(e, (unsigned)(MIDDLE - NEAR) << 16), "");
+        arg[0] = emit_shl(e, arg[0], sixteen);
+        arg[0] =
+            emit_minus(e, arg[0], word(e, (unsigned)(MIDDLE - NEAR) << 16));
         least = emit_intrinsic(e, "llvm.umin", e->i32, arg, 2);
     }
-    return LLVMBuildOr(e->b, v->bad,
-                       LLVMBuildICmp(e->b, LLVMIntULT, least,
-                                     word(e, (2 * NEAR + 1) << 16), ""),
-                       "");
+    return emit_or(e, v->bad,
+                   emit_ult(e, least, word(e, (2 * NEAR + 1) << 16)));
 }
 
 /* Is one of x not within bounds?  Those of bits 2 |x| are counted from 1, with
@@ -113,16 +111,13 @@ static LLVMValueRef any_bad(emit *e, const inverse *v, const LLVMValueRef *x,
         LLVMValueRef b = bits_of(e, x[i]), arg[3] = {b, b, word(e, 1)};
 
         arg[0] = emit_intrinsic(e, "llvm.fshl", e->i32, arg, 3);
-        arg[0] = LLVMBuildSub(e->b, arg[0], word(e, 1), "");
+        arg[0] = emit_minus(e, arg[0], word(e, 1));
         arg[1] = least;
         least = emit_intrinsic(e, "llvm.umin", e->i32, arg, 2);
         sum = fma_of(e, q[i], zero, sum);
     }
-    bad = LLVMBuildOr(
-        e->b, bad,
-        LLVMBuildICmp(e->b, LLVMIntULT, least, word(e, 2 * LEAST - 1), ""), "");
-    return LLVMBuildOr(e->b, bad,
-                       LLVMBuildFCmp(e->b, LLVMRealUNO, sum, sum, ""), "");
+    bad = emit_or(e, bad, emit_ult(e, least, word(e, 2 * LEAST - 1)));
+    return emit_or(e, bad, LLVMBuildFCmp(e->b, LLVMRealUNO, sum, sum, ""));
 }
 
 /* So many are divided at once: a turn of the loop below. */

@@ -291,9 +291,8 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
                         const emit_value *x)
 {
     int lane = e->lane;
-    LLVMValueRef base = LLVMBuildSub(e->b, e->axis[lane].at, e->lid, "");
-    LLVMValueRef n =
-        LLVMBuildSub(e->b, emit_si(e, e->k->axis[lane].extent), base, "");
+    LLVMValueRef base = emit_minus(e, e->axis[lane].at, e->lid);
+    LLVMValueRef n = emit_minus(e, emit_si(e, e->k->axis[lane].extent), base);
     LLVMValueRef group = emit_si(e, e->k->group), at, start;
     LLVMValueRef first = first_of(e, r, copy), valid, f;
     emit_value *part = emit_values(e, r->n->nout);
@@ -303,11 +302,11 @@ static void chunk_items(emit *e, emit_reduction *r, int copy, int acc,
     emit_to_area(e, r->n, e->lid, x);
     emit_barrier(e);
     emit_loop_open(e, &l, emit_si(e, 0), n, r->lanes);
-    start = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, emit_si(e, 0), "");
+    start = emit_equal(e, l.at, emit_si(e, 0));
     for (int j = 0; j < r->lanes; j++) {
         at = emit_plus(e, l.at, j);
         valid = j ? emit_below(e, at, n) : NULL;
-        f = first ? LLVMBuildAnd(e->b, first, start, "") : NULL;
+        f = first ? emit_and(e, first, start) : NULL;
         emit_of_area(e, r->n, at, part);
         accumulate(e, r, j * e->ncopy + acc, part, valid, f);
     }
@@ -330,9 +329,8 @@ void emit_reduce_step(emit *e, emit_reduction *r, int copy)
         x[o] = emit_node_value(e, a, emit_canon(e, copy, a->varies));
     }
     if (r->how == PLAN_LANES_ROTATE) {
-        r->turn =
-            LLVMBuildUDiv(e->b, e->axis[e->lane].at, emit_si(e, e->w), "");
-        r->turn = LLVMBuildAnd(e->b, r->turn, emit_si(e, vectors(r) - 1), "");
+        r->turn = emit_udiv(e, e->axis[e->lane].at, emit_si(e, e->w));
+        r->turn = emit_and(e, r->turn, emit_si(e, vectors(r) - 1));
     }
     if (r->how == PLAN_LANES_CHUNK && e->gpu)
         chunk_items(e, r, copy, acc, x);
@@ -354,7 +352,7 @@ void emit_reduce_restart(emit *e, emit_reduction *r)
 static LLVMValueRef row_place(emit *e, const emit_reduction *r, int row)
 {
     int area = r->n->area;
-    LLVMValueRef at = LLVMBuildSub(e->b, e->axis[e->lane].at, e->row_from, "");
+    LLVMValueRef at = emit_minus(e, e->axis[e->lane].at, e->row_from);
     LLVMValueRef p = emit_area(e, area, (size_t)row * e->k->area[area].row);
 
     return emit_behind(e, r->type[0], p, at);
@@ -372,8 +370,7 @@ static void move_rows(emit *e, emit_reduction *r, bool put)
         p = row_place(e, r, row++);
         from = put ? r->acc[c].re : p;
         to = put ? p : r->acc[c].re;
-        LLVMBuildStore(e->b, LLVMBuildLoad2(e->b, acc_type(r, 0), from, ""),
-                       to);
+        emit_put(e, LLVMBuildLoad2(e->b, acc_type(r, 0), from, ""), to);
     }
 }
 

@@ -69,7 +69,7 @@ static void step(registers *r, LLVMValueRef at)
             else
                 acc = emit_multiply_add(e, b->node->dtype, one,
                                         (emit_value){row[v], NULL}, acc);
-            LLVMBuildStore(e->b, acc.re, to);
+            emit_put(e, acc.re, to);
         }
     }
 }
@@ -121,12 +121,12 @@ static void start_flipped(registers *r)
         sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
         sum = emit_engine_add(e, sum, x,
                               load(r, r->vec, at_element(r, y, v * e->w)));
-        LLVMBuildStore(e->b, sum, r->start[v]);
+        emit_put(e, sum, r->start[v]);
     }
     emit_loop_close(e, &k);
     for (int v = 0; v < b->vectors; v++) {
         sum = LLVMBuildLoad2(e->b, r->vec, r->start[v], "");
-        LLVMBuildStore(e->b, LLVMBuildNeg(e->b, sum, ""), r->start[v]);
+        emit_put(e, LLVMBuildNeg(e->b, sum, ""), r->start[v]);
     }
 }
 
@@ -164,7 +164,7 @@ void emit_chain_by_registers(emit *e, const emit_chain *t)
     for (int i = 0; i < b->rows * b->vectors; i++)
         r.acc[i] = emit_alloca(e, r.vec);
     emit_loop_open(e, &n, emit_si(e, 0), t->columns, wide);
-    off = LLVMBuildUDiv(e->b, n.at, emit_si(e, wide), "");
+    off = emit_udiv(e, n.at, emit_si(e, wide));
     off = LLVMBuildNSWMul(e->b, off, emit_si(e, b->y_panel), "");
     r.y = emit_behind(e, r.part, t->y, off);
     if (b->flip)

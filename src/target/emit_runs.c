@@ -13,15 +13,14 @@ static LLVMValueRef read_list(const finder *f, int slot, LLVMValueRef i)
 {
     emit *e = f->e;
 
-    i = LLVMBuildAdd(e->b, f->base, i, "");
+    i = emit_sum(e, f->base, i);
     return emit_mem_read(e, e->k->slot[slot].dtype, e->slot[slot], i, 1).re;
 }
 
 static LLVMValueRef same_place(const finder *f, LLVMValueRef i,
                                LLVMValueRef key)
 {
-    return LLVMBuildICmp(f->e->b, LLVMIntEQ, read_list(f, f->r->key, i), key,
-                         "");
+    return emit_equal(f->e, read_list(f, f->r->key, i), key);
 }
 
 /* The place at which the group stands in the list. */
@@ -32,20 +31,17 @@ static finder find_here(emit *e)
                 emit_si(e, e->k->axis[r->axis].extent)};
 
     if (r->batch >= 0)
-        f.base = LLVMBuildMul(e->b, e->axis[r->batch].at, f.n, "");
+        f.base = emit_product(e, e->axis[r->batch].at, f.n);
     return f;
 }
 
 static LLVMValueRef begins_run(const finder *f, LLVMValueRef key)
 {
     emit *e = f->e;
-    LLVMValueRef first =
-        LLVMBuildICmp(e->b, LLVMIntEQ, f->at, emit_si(e, 0), "");
-    LLVMValueRef before =
-        LLVMBuildSelect(e->b, first, f->at, emit_plus(e, f->at, -1), "");
+    LLVMValueRef first = emit_equal(e, f->at, emit_si(e, 0));
+    LLVMValueRef before = emit_select(e, first, f->at, emit_plus(e, f->at, -1));
 
-    return LLVMBuildOr(e->b, first,
-                       LLVMBuildNot(e->b, same_place(f, before, key), ""), "");
+    return emit_or(e, first, emit_not(e, same_place(f, before, key)));
 }
 
 /* ---- updates that are in the list ---- */
@@ -55,10 +51,9 @@ static LLVMValueRef ends_run(const finder *f, LLVMValueRef key)
     emit *e = f->e;
     LLVMValueRef next = emit_plus(e, f->at, 1), ends;
 
-    ends = LLVMBuildNot(e->b, emit_below(e, next, f->n), "");
-    next = LLVMBuildSelect(e->b, ends, f->at, next, "");
-    return LLVMBuildOr(e->b, ends,
-                       LLVMBuildNot(e->b, same_place(f, next, key), ""), "");
+    ends = emit_not(e, emit_below(e, next, f->n));
+    next = emit_select(e, ends, f->at, next);
+    return emit_or(e, ends, emit_not(e, same_place(f, next, key)));
 }
 
 /* Does who stands there take the run?  Those that are left out are none. */
@@ -92,15 +87,15 @@ static LLVMValueRef sum_run(const finder *f, const plan_node *n,
     emit_value v;
 
     look = emit_smaller(e, emit_get(e, at), last);
-    goes = LLVMBuildAnd(e->b, emit_below(e, emit_get(e, at), f->n),
-                        same_place(f, look, key), "");
+    goes = emit_and(e, emit_below(e, emit_get(e, at), f->n),
+                    same_place(f, look, key));
     emit_while_test(e, &w, goes);
     look = emit_get(e, at);
     old = LLVMBuildLoad2(e->b, LLVMTypeOf(old), sum, "");
     v = combined(e, n, (emit_value){old, NULL},
                  (emit_value){read_list(f, f->r->update, look), NULL});
-    LLVMBuildStore(e->b, v.re, sum);
-    LLVMBuildStore(e->b, emit_plus(e, look, 1), at);
+    emit_put(e, v.re, sum);
+    emit_put(e, emit_plus(e, look, 1), at);
     emit_while_end(e, &w);
     return LLVMBuildLoad2(e->b, LLVMTypeOf(old), sum, "");
 }
@@ -217,8 +212,7 @@ static LLVMValueRef is_of_run(const finder *f, LLVMValueRef i, LLVMValueRef key,
     LLVMValueRef look = emit_smaller(e, i, emit_plus(e, f->n, -1));
 
     *number = read_list(f, f->r->update, look);
-    return LLVMBuildAnd(e->b, emit_below(e, i, f->n), same_place(f, look, key),
-                        "");
+    return emit_and(e, emit_below(e, i, f->n), same_place(f, look, key));
 }
 
 /* To sum, the updates behind the first of the run, in turn.  Where there are
@@ -236,13 +230,11 @@ static void sum_behind(const finder *f, const plan_node *n, LLVMValueRef key,
     for (int j = 0; j < AT_ONCE; j++) {
         on[j] = is_of_run(f, emit_plus(e, emit_get(e, at), j), key, &number[j]);
         if (j)
-            on[j] = LLVMBuildAnd(e->b, on[j - 1], on[j], "");
+            on[j] = emit_and(e, on[j - 1], on[j]);
     }
     emit_while_test(e, &w, on[0]);
     for (int j = 0; j < AT_ONCE; j++)
-        values_of(f, n,
-                  j ? LLVMBuildSelect(e->b, on[j], number[j], first, "")
-                    : number[j],
+        values_of(f, n, j ? emit_select(e, on[j], number[j], first) : number[j],
                   v[j]);
     for (int c = 0; c < e->k->vector; c++) {
         s = emit_value_get(e, t, sum[c], NULL);
@@ -251,7 +243,7 @@ static void sum_behind(const finder *f, const plan_node *n, LLVMValueRef key,
                   : combined(e, n, s, v[j][c]);
         emit_value_set(e, sum[c], NULL, s);
     }
-    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, at), AT_ONCE), at);
+    emit_put(e, emit_plus(e, emit_get(e, at), AT_ONCE), at);
     emit_while_end(e, &w);
 }
 

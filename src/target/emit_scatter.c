@@ -105,8 +105,8 @@ static void apply_at(emit *e, const plan_node *n, const updates *u,
 static void apply(emit *e, const plan_node *n, const updates *u, LLVMValueRef i)
 {
     LLVMValueRef at = place_at(e, u, i);
-    LLVMBasicBlockRef no = emit_when(
-        e, LLVMBuildICmp(e->b, LLVMIntSGE, at, emit_int_like(at, 0), ""));
+    LLVMBasicBlockRef no =
+        emit_when(e, emit_not_below(e, at, emit_int_like(at, 0)));
 
     apply_at(e, n, u, i, at);
     emit_when_end(e, no);
@@ -130,9 +130,9 @@ static void fill_in_steps(emit *e, const plan_node *n, LLVMValueRef from,
 
 void emit_fill(emit *e, const plan_node *n, LLVMValueRef from, LLVMValueRef to)
 {
-    LLVMValueRef count = LLVMBuildSub(e->b, to, from, ""), whole;
+    LLVMValueRef count = emit_minus(e, to, from), whole;
 
-    whole = LLVMBuildAnd(e->b, count, emit_int_like(count, -FILLED), "");
+    whole = emit_and(e, count, emit_int_like(count, -FILLED));
     whole = emit_add(e, from, whole);
     fill_in_steps(e, n, from, whole, FILLED);
     fill_in_steps(e, n, whole, to, 1);
@@ -179,11 +179,11 @@ static void apply_picked(emit *e)
     emit_loop_open(e, &l, emit_i64(e, 0), get_i64(e, p->found), 1);
     i = LLVMBuildGEP2(e->b, e->i32, p->list, &l.at, 1, "");
     i = LLVMBuildLoad2(e->b, e->i32, i, "");
-    i = LLVMBuildZExt(e->b, i, e->i64, "");
+    i = emit_zext(e, i, e->i64);
     apply_at(e, p->of, &p->all, i, place_at(e, &p->all, i));
     emit_loop_close(e, &l);
-    LLVMBuildStore(e->b, emit_i64(e, 0), p->seen);
-    LLVMBuildStore(e->b, emit_i64(e, 0), p->found);
+    emit_put(e, emit_i64(e, 0), p->seen);
+    emit_put(e, emit_i64(e, 0), p->found);
 }
 
 void emit_pick_end(emit *e)
@@ -228,10 +228,10 @@ static LLVMValueRef packed_lanes(emit *e, LLVMValueRef set, LLVMValueRef on)
     if (e->w > TABLE_LANES)
         return emit_intrinsic(e, "llvm.experimental.vector.compress", type, x,
                               3);
-    set = LLVMBuildZExt(e->b, set, e->i64, "");
+    set = emit_zext(e, set, e->i64);
     x[0] = LLVMBuildGEP2(e->b, e->i64, packed_table(e), &set, 1, "");
     x[0] = LLVMBuildLoad2(e->b, emit_widen(e->i8, e->w), x[0], "");
-    return LLVMBuildZExt(e->b, x[0], type, "");
+    return emit_zext(e, x[0], type);
 }
 
 /* The numbers of those that are on, to the list; how many they are. */
@@ -241,13 +241,13 @@ static LLVMValueRef list_those(emit *e, LLVMValueRef seen, LLVMValueRef found,
     const emit_picked *p = e->picked;
     LLVMTypeRef bits = LLVMIntTypeInContext(e->cx, (unsigned)e->w);
     LLVMValueRef at = LLVMBuildGEP2(e->b, e->i32, p->list, &found, 1, "");
-    LLVMValueRef set = LLVMBuildBitCast(e->b, on, bits, ""), n;
+    LLVMValueRef set = emit_as(e, on, bits), n;
 
-    n = emit_splat(e, LLVMBuildTrunc(e->b, seen, e->i32, ""), e->w);
-    n = LLVMBuildAdd(e->b, n, packed_lanes(e, set, on), "");
+    n = emit_splat(e, emit_trunc(e, seen, e->i32), e->w);
+    n = emit_sum(e, n, packed_lanes(e, set, on));
     LLVMSetAlignment(LLVMBuildStore(e->b, n, at), 4);
     n = emit_intrinsic(e, "llvm.ctpop", bits, &set, 1);
-    return LLVMBuildZExt(e->b, n, e->i64, "");
+    return emit_zext(e, n, e->i64);
 }
 
 static void pick(emit *e, const plan_node *n, int copy)
@@ -269,10 +269,9 @@ static void pick(emit *e, const plan_node *n, int copy)
     put_at(e, n, &p->all, seen, at, v);
     found = emit_add(e, found, list_those(e, seen, found, on));
     seen = emit_plus(e, seen, e->w);
-    LLVMBuildStore(e->b, found, p->found);
-    LLVMBuildStore(e->b, seen, p->seen);
-    no = emit_when(e,
-                   LLVMBuildICmp(e->b, LLVMIntEQ, seen, emit_i64(e, ROOM), ""));
+    emit_put(e, found, p->found);
+    emit_put(e, seen, p->seen);
+    no = emit_when(e, emit_equal(e, seen, emit_i64(e, ROOM)));
     apply_picked(e);
     emit_when_end(e, no);
 }

@@ -25,8 +25,8 @@ static LLVMValueRef place_of(emit_sorter *s, const emit_sort_row *r,
     emit *e = s->e;
 
     if (r->stride != 1)
-        i = LLVMBuildMul(e->b, i, emit_si(e, r->stride), "");
-    return r->base ? LLVMBuildAdd(e->b, r->base, i, "") : i;
+        i = emit_product(e, i, emit_si(e, r->stride));
+    return r->base ? emit_sum(e, r->base, i) : i;
 }
 
 emit_value emit_place(emit *e, sd_dtype t, LLVMValueRef i)
@@ -43,7 +43,7 @@ emit_item emit_sort_read(emit_sorter *s, const emit_sort_row *r, LLVMValueRef i)
     emit_item x = emit_values(s->e, s->s->nop);
 
     if (r->first)
-        i = LLVMBuildAdd(s->e->b, r->first, i, "");
+        i = emit_sum(s->e, r->first, i);
     for (int o = 0; o < s->s->nop; o++)
         x[o] = r->p[o] ? emit_mem_read(s->e, s->type[o], r->p[o], at, 1)
                        : emit_place(s->e, s->type[o], i);
@@ -106,7 +106,7 @@ static void insert_run(emit_sorter *s, const emit_sort_row *from,
     y = emit_sort_read(s, to, before);
     emit_while_test(e, &w, emit_sort_less(s, x, y));
     write_item(s, to, emit_get(e, at), y);
-    LLVMBuildStore(e->b, before, at);
+    emit_put(e, before, at);
     emit_while_end(e, &w);
     write_item(s, to, emit_get(e, at), x);
     emit_loop_close(e, &l);
@@ -135,8 +135,8 @@ static void copy_rest(emit_sorter *s, const emit_sort_row *from,
     emit_while_test(e, &w, emit_below(e, emit_get(e, i), end));
     x = emit_sort_read(s, from, emit_get(e, i));
     write_item(s, to, emit_get(e, k), x);
-    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, i), 1), i);
-    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, k), 1), k);
+    emit_put(e, emit_plus(e, emit_get(e, i), 1), i);
+    emit_put(e, emit_plus(e, emit_get(e, k), 1), k);
     emit_while_end(e, &w);
 }
 
@@ -152,18 +152,18 @@ static void merge_two(emit_sorter *s, const emit_sort_row *from,
     emit_item x, y;
 
     emit_while_test(e, &w,
-                    LLVMBuildAnd(e->b, emit_below(e, emit_get(e, i), mid),
-                                 emit_below(e, emit_get(e, j), hi), ""));
+                    emit_and(e, emit_below(e, emit_get(e, i), mid),
+                             emit_below(e, emit_get(e, j), hi)));
     x = emit_sort_read(s, from, emit_get(e, i));
     y = emit_sort_read(s, from, emit_get(e, j));
     right = emit_sort_less(s, y, x);
     x = emit_sort_choose(s, right, y, x);
     write_item(s, to, emit_get(e, k), x);
-    left = LLVMBuildZExt(e->b, LLVMBuildNot(e->b, right, ""), e->si, "");
-    right = LLVMBuildZExt(e->b, right, e->si, "");
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, i), left, ""), i);
-    LLVMBuildStore(e->b, LLVMBuildAdd(e->b, emit_get(e, j), right, ""), j);
-    LLVMBuildStore(e->b, emit_plus(e, emit_get(e, k), 1), k);
+    left = emit_zext(e, emit_not(e, right), e->si);
+    right = emit_zext(e, right, e->si);
+    emit_put(e, emit_sum(e, emit_get(e, i), left), i);
+    emit_put(e, emit_sum(e, emit_get(e, j), right), j);
+    emit_put(e, emit_plus(e, emit_get(e, k), 1), k);
     emit_while_end(e, &w);
     copy_rest(s, from, to, i, mid, k);
     copy_rest(s, from, to, j, hi, k);
@@ -179,10 +179,10 @@ static void host_pass(emit_sorter *s, const emit_sort_row *from,
 
     emit_while_test(e, &w, emit_below(e, emit_get(e, lo), n));
     start = emit_get(e, lo);
-    mid = emit_smaller(e, LLVMBuildAdd(e->b, start, width, ""), n);
-    hi = emit_smaller(e, LLVMBuildAdd(e->b, mid, width, ""), n);
+    mid = emit_smaller(e, emit_sum(e, start, width), n);
+    hi = emit_smaller(e, emit_sum(e, mid, width), n);
     merge_two(s, from, to, start, mid, hi);
-    LLVMBuildStore(e->b, hi, lo);
+    emit_put(e, hi, lo);
     emit_while_end(e, &w);
 }
 
@@ -199,20 +199,17 @@ static LLVMValueRef count_before(emit_sorter *s, const emit_sort_row *from,
     emit_item y, p, q;
 
     emit_while_test(e, &w, emit_below(e, emit_get(e, a), emit_get(e, b)));
-    m = LLVMBuildAdd(e->b, emit_get(e, a), emit_get(e, b), "");
-    m = LLVMBuildLShr(e->b, m, emit_si(e, 1), "");
+    m = emit_sum(e, emit_get(e, a), emit_get(e, b));
+    m = emit_shr(e, m, emit_si(e, 1));
     y = emit_sort_read(s, from, m);
     p = emit_sort_choose(s, is_left, y, x);
     q = emit_sort_choose(s, is_left, x, y);
     /* left: those less than x; right: those that x is not less than */
-    c = LLVMBuildXor(e->b, emit_sort_less(s, p, q),
-                     LLVMBuildNot(e->b, is_left, ""), "");
-    LLVMBuildStore(
-        e->b, LLVMBuildSelect(e->b, c, emit_plus(e, m, 1), emit_get(e, a), ""),
-        a);
-    LLVMBuildStore(e->b, LLVMBuildSelect(e->b, c, emit_get(e, b), m, ""), b);
+    c = emit_xor(e, emit_sort_less(s, p, q), emit_not(e, is_left));
+    emit_put(e, emit_select(e, c, emit_plus(e, m, 1), emit_get(e, a)), a);
+    emit_put(e, emit_select(e, c, emit_get(e, b), m), b);
     emit_while_end(e, &w);
-    return LLVMBuildSub(e->b, emit_get(e, a), lo, "");
+    return emit_minus(e, emit_get(e, a), lo);
 }
 
 static void gpu_pass(emit_sorter *s, const emit_sort_row *from,
@@ -224,21 +221,16 @@ static void gpu_pass(emit_sorter *s, const emit_sort_row *from,
     emit_item x;
 
     emit_loop_open(e, &l, e->lid, n, e->k->group);
-    run = LLVMBuildUDiv(e->b, l.at, width, "");
-    pos = LLVMBuildSub(e->b, l.at, LLVMBuildMul(e->b, run, width, ""), "");
-    is_left = LLVMBuildICmp(e->b, LLVMIntEQ,
-                            LLVMBuildAnd(e->b, run, emit_si(e, 1), ""),
-                            emit_si(e, 0), "");
-    other = LLVMBuildMul(e->b, LLVMBuildXor(e->b, run, emit_si(e, 1), ""),
-                         width, "");
+    run = emit_udiv(e, l.at, width);
+    pos = emit_minus(e, l.at, emit_product(e, run, width));
+    is_left = emit_equal(e, emit_and(e, run, emit_si(e, 1)), emit_si(e, 0));
+    other = emit_product(e, emit_xor(e, run, emit_si(e, 1)), width);
     other = emit_smaller(e, other, n);
-    end = emit_smaller(e, LLVMBuildAdd(e->b, other, width, ""), n);
+    end = emit_smaller(e, emit_sum(e, other, width), n);
     x = emit_sort_read(s, from, l.at);
-    at = LLVMBuildMul(e->b, LLVMBuildAnd(e->b, run, emit_si(e, -2), ""), width,
-                      "");
-    at = LLVMBuildAdd(e->b, at, pos, "");
-    at = LLVMBuildAdd(e->b, at, count_before(s, from, x, is_left, other, end),
-                      "");
+    at = emit_product(e, emit_and(e, run, emit_si(e, -2)), width);
+    at = emit_sum(e, at, pos);
+    at = emit_sum(e, at, count_before(s, from, x, is_left, other, end));
     write_item(s, to, at, x);
     emit_loop_close(e, &l);
     emit_fence(e, EMIT_LOCAL | EMIT_GLOBAL);
@@ -294,9 +286,9 @@ static void more_passes(emit_sorter *s, int passes, int64_t width)
     if (passes < 2)
         return;
     emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, passes / 2 * 2), 2);
-    w = LLVMBuildShl(e->b, emit_si(e, width), l.at, "");
+    w = emit_shl(e, emit_si(e, width), l.at);
     one_pass(s, &s->other, &s->work, w);
-    one_pass(s, &s->work, &s->other, LLVMBuildShl(e->b, w, emit_si(e, 1), ""));
+    one_pass(s, &s->work, &s->other, emit_shl(e, w, emit_si(e, 1)));
     emit_loop_close(e, &l);
 }
 
@@ -363,8 +355,8 @@ static LLVMValueRef work_space(emit_sorter *s, LLVMValueRef r)
 
     if (e->k->nslot <= slot)
         return e->local;
-    off = LLVMBuildMul(e->b, LLVMBuildZExtOrBitCast(e->b, r, e->i64, ""),
-                       emit_i64(e, (int64_t)s->s->scratch), "");
+    off = emit_product(e, LLVMBuildZExtOrBitCast(e->b, r, e->i64, ""),
+                       emit_i64(e, (int64_t)s->s->scratch));
     return LLVMBuildGEP2(e->b, e->i8, e->slot[slot], &off, 1, "");
 }
 
@@ -373,9 +365,9 @@ LLVMValueRef emit_sort_base(emit *e, LLVMValueRef r, int64_t n)
 {
     LLVMValueRef inner = emit_si(e, e->k->sort->inner), base;
 
-    base = LLVMBuildUDiv(e->b, r, inner, "");
-    base = LLVMBuildMul(e->b, base, emit_si(e, n * e->k->sort->inner), "");
-    return LLVMBuildAdd(e->b, base, LLVMBuildURem(e->b, r, inner, ""), "");
+    base = emit_udiv(e, r, inner);
+    base = emit_product(e, base, emit_si(e, n * e->k->sort->inner));
+    return emit_sum(e, base, emit_urem(e, r, inner));
 }
 
 /* Row r as the slots of the operands have it. */
@@ -418,24 +410,21 @@ static void one_piece(emit_sorter *s, LLVMValueRef at)
     int64_t n = (sort->n + sort->piece - 1) / sort->piece;
     int64_t keep = SD_MIN(sort->keep, sort->piece);
     int64_t row = plan_sort_kept(sort->n, sort->piece, sort->keep);
-    LLVMValueRef r = LLVMBuildUDiv(e->b, at, emit_si(e, n), ""), first, result;
+    LLVMValueRef r = emit_udiv(e, at, emit_si(e, n)), first, result;
 
-    at = LLVMBuildURem(e->b, at, emit_si(e, n), "");
-    first = LLVMBuildMul(e->b, at, emit_si(e, sort->piece), "");
+    at = emit_urem(e, at, emit_si(e, n));
+    first = emit_product(e, at, emit_si(e, sort->piece));
     s->n = sort->piece;
-    s->count =
-        emit_smaller(e, LLVMBuildSub(e->b, emit_si(e, sort->n), first, ""),
-                     emit_si(e, sort->piece));
+    s->count = emit_smaller(e, emit_minus(e, emit_si(e, sort->n), first),
+                            emit_si(e, sort->piece));
     s->in = operands(s, r);
-    s->in.base = LLVMBuildAdd(
-        e->b, s->in.base,
-        LLVMBuildMul(e->b, first, emit_si(e, sort->inner), ""), "");
+    s->in.base = emit_sum(e, s->in.base,
+                          emit_product(e, first, emit_si(e, sort->inner)));
     s->in.first = first;
     s->work = place_work(s, e->local, 0);
     s->other = place_work(s, e->local, work_bytes(s));
-    result = LLVMBuildMul(e->b, r, emit_si(e, row), "");
-    result = LLVMBuildAdd(e->b, result,
-                          LLVMBuildMul(e->b, at, emit_si(e, keep), ""), "");
+    result = emit_product(e, r, emit_si(e, row));
+    result = emit_sum(e, result, emit_product(e, at, emit_si(e, keep)));
     sort_row(s, emit_smaller(e, s->count, emit_si(e, keep)), result, 1);
 }
 

@@ -59,10 +59,10 @@ static LLVMValueRef is_less(sorter *s, element x, element y)
 
 static element choose(sorter *s, LLVMValueRef c, element x, element y)
 {
-    element r = {LLVMBuildSelect(s->e->b, c, x.code, y.code, ""), NULL};
+    element r = {emit_select(s->e, c, x.code, y.code), NULL};
 
     if (is_apart(s))
-        r.number = LLVMBuildSelect(s->e->b, c, x.number, y.number, "");
+        r.number = emit_select(s->e, c, x.number, y.number);
     return r;
 }
 
@@ -70,8 +70,8 @@ static element choose(sorter *s, LLVMValueRef c, element x, element y)
  * banks has, since items put theirs one behind the other. */
 static LLVMValueRef place(sorter *s, LLVMValueRef i)
 {
-    i = LLVMBuildAdd(s->e->b, s->base, i, "");
-    return LLVMBuildAdd(s->e->b, i, emit_over(s->e, i, s->at.line), "");
+    i = emit_sum(s->e, s->base, i);
+    return emit_sum(s->e, i, emit_over(s->e, i, s->at.line));
 }
 
 static sd_dtype code_type(const sorter *s)
@@ -110,9 +110,9 @@ static LLVMValueRef number_of(sorter *s, element x)
     LLVMValueRef v = x.number;
 
     if (!is_apart(s))
-        v = LLVMBuildAnd(
-            e->b, x.code,
-            emit_int_like(x.code, ((int64_t)1 << s->at.number_bits) - 1), "");
+        v = emit_and(
+            e, x.code,
+            emit_int_like(x.code, ((int64_t)1 << s->at.number_bits) - 1));
     return LLVMBuildIntCast2(e->b, v, e->si, false, "");
 }
 
@@ -143,12 +143,12 @@ static element read(sorter *s, LLVMValueRef i)
         if (x->kind == PN_PARAM)
             arg[x->out] = operand(s, x->out / 2, i);
     c = emit_sort_code(e, s->p, arg, s->code, 1);
-    c = LLVMBuildSelect(e->b, is_there, c, LLVMConstAllOnes(s->code), "");
+    c = emit_select(e, is_there, c, LLVMConstAllOnes(s->code));
     if (is_apart(s))
         return (element){c, LLVMBuildIntCast2(e->b, i, e->i32, false, "")};
     n = LLVMBuildIntCast2(e->b, i, s->code, false, "");
-    c = LLVMBuildShl(e->b, c, emit_int_like(c, s->at.number_bits), "");
-    return (element){LLVMBuildOr(e->b, c, n, ""), NULL};
+    c = emit_shl(e, c, emit_int_like(c, s->at.number_bits));
+    return (element){emit_or(e, c, n), NULL};
 }
 
 /* Element number j of those that an item has where neighbours have neighbours.
@@ -219,25 +219,21 @@ static void take(sorter *s, const share *r, element *x)
     emit *e = s->e;
     LLVMValueRef last = emit_si(e, s->all - 1), n = count_left(s, r), c, one;
     LLVMValueRef i = emit_add(e, r->runs.start, n);
-    LLVMValueRef j =
-        emit_add(e, r->runs.mid, LLVMBuildSub(e->b, r->before, n, ""));
+    LLVMValueRef j = emit_add(e, r->runs.mid, emit_minus(e, r->before, n));
     element left = get(s, emit_smaller(e, i, last));
     element right = get(s, emit_smaller(e, j, last)), next;
 
     for (int k = 0; k < s->each; k++) {
-        c = LLVMBuildOr(e->b, is_less(s, right, left),
-                        LLVMBuildNot(e->b, emit_below(e, i, r->runs.mid), ""),
-                        "");
-        c = LLVMBuildAnd(e->b, c, emit_below(e, j, r->runs.end), "");
+        c = emit_or(e, is_less(s, right, left),
+                    emit_not(e, emit_below(e, i, r->runs.mid)));
+        c = emit_and(e, c, emit_below(e, j, r->runs.end));
         x[k] = choose(s, c, right, left);
         if (k + 1 == s->each)
             break;
-        one = LLVMBuildZExt(e->b, c, e->si, "");
-        j = LLVMBuildAdd(e->b, j, one, "");
-        i = LLVMBuildAdd(e->b, i, LLVMBuildSub(e->b, emit_si(e, 1), one, ""),
-                         "");
-        next =
-            get(s, emit_smaller(e, LLVMBuildSelect(e->b, c, j, i, ""), last));
+        one = emit_zext(e, c, e->si);
+        j = emit_sum(e, j, one);
+        i = emit_sum(e, i, emit_minus(e, emit_si(e, 1), one));
+        next = get(s, emit_smaller(e, emit_select(e, c, j, i), last));
         left = choose(s, c, left, next);
         right = choose(s, c, next, right);
     }
@@ -250,11 +246,11 @@ static void merge(sorter *s, LLVMValueRef width, element *x)
     share r;
 
     all = emit_si(e, s->all);
-    two = LLVMBuildShl(e->b, width, emit_si(e, 1), "");
-    r.runs.start = LLVMBuildAnd(e->b, own, LLVMBuildNeg(e->b, two, ""), "");
+    two = emit_shl(e, width, emit_si(e, 1));
+    r.runs.start = emit_and(e, own, LLVMBuildNeg(e->b, two, ""));
     r.runs.mid = emit_smaller(e, emit_add(e, r.runs.start, width), all);
     r.runs.end = emit_smaller(e, emit_add(e, r.runs.start, two), all);
-    r.before = LLVMBuildSub(e->b, own, r.runs.start, "");
+    r.before = emit_minus(e, own, r.runs.start);
     take(s, &r, x);
 }
 
@@ -279,9 +275,9 @@ static void keep(sorter *s, const element *x, LLVMValueRef const *code,
                  LLVMValueRef const *number)
 {
     for (int j = 0; j < s->each; j++) {
-        LLVMBuildStore(s->e->b, x[j].code, code[j]);
+        emit_put(s->e, x[j].code, code[j]);
         if (is_apart(s))
-            LLVMBuildStore(s->e->b, x[j].number, number[j]);
+            emit_put(s->e, x[j].number, number[j]);
     }
 }
 
@@ -305,7 +301,7 @@ static void put_in_order(sorter *s)
     if (runs) {
         emit_loop_open(e, &l, emit_si(e, 0), emit_si(e, runs), 1);
         leave(s, code, number);
-        width = LLVMBuildShl(e->b, emit_si(e, s->each), l.at, "");
+        width = emit_shl(e, emit_si(e, s->each), l.at);
         merge(s, width, x);
         keep(s, x, code, number);
         emit_barrier(e);
@@ -372,8 +368,7 @@ static void find_row(sorter *s)
     s->from = emit_sort_base(e, r, p->n);
     s->to = emit_sort_base(e, r, p->keep);
     s->inner_out = p->inner;
-    s->wanted =
-        LLVMBuildSelect(e->b, is_row, emit_si(e, p->keep), emit_si(e, 0), "");
+    s->wanted = emit_select(e, is_row, emit_si(e, p->keep), emit_si(e, 0));
 }
 
 /* The results are rows of what is kept of each piece, side by side. */
@@ -385,9 +380,8 @@ static void find_piece(sorter *s)
     LLVMValueRef r = emit_over(e, e->first, n), at = emit_rest(e, e->first, n);
 
     s->first = emit_times(e, at, p->piece);
-    s->count =
-        emit_smaller(e, LLVMBuildSub(e->b, emit_si(e, p->n), s->first, ""),
-                     emit_si(e, p->piece));
+    s->count = emit_smaller(e, emit_minus(e, emit_si(e, p->n), s->first),
+                            emit_si(e, p->piece));
     s->from = emit_add(e, emit_sort_base(e, r, p->n),
                        emit_times(e, s->first, p->inner));
     s->to = emit_mad(e, r, plan_sort_kept(p->n, p->piece, p->keep),

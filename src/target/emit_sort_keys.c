@@ -63,12 +63,10 @@ LLVMValueRef emit_sort_code(emit *e, const plan_sort *s, const emit_value *arg,
         int bits = SD_MAX(sd_dtype_table[t].bits, 8);
 
         if (s->down[n])
-            c = LLVMBuildNot(e->b, c, "");
+            c = emit_not(e, c);
         c = LLVMBuildIntCast2(e->b, c, emit_widen(type, w), false, "");
         if (all)
-            c = LLVMBuildOr(
-                e->b, LLVMBuildShl(e->b, all, emit_int_like(all, bits), ""), c,
-                "");
+            c = emit_or(e, emit_shl(e, all, emit_int_like(all, bits)), c);
         all = c;
     }
     return all;
@@ -80,12 +78,12 @@ static emit_value read_operand(keyed *k, int o, LLVMValueRef i, int w)
 
     if (k->s->in[o] < 0) {
         if (w > 1)
-            i = LLVMBuildAdd(e->b, emit_splat(e, i, w),
-                             emit_iota(e, LLVMTypeOf(i), w), "");
+            i = emit_sum(e, emit_splat(e, i, w),
+                         emit_iota(e, LLVMTypeOf(i), w));
         return emit_place(e, k->s->type[o], i);
     }
-    i = LLVMBuildMul(e->b, i, emit_si(e, k->s->inner), "");
-    i = LLVMBuildAdd(e->b, k->from, i, "");
+    i = emit_product(e, i, emit_si(e, k->s->inner));
+    i = emit_sum(e, k->from, i);
     return emit_mem_read(e, k->s->type[o], e->slot[k->s->in[o]], i, w);
 }
 
@@ -123,13 +121,13 @@ static LLVMValueRef carried(keyed *k, LLVMValueRef i, int w)
 
     if (!k->carries) {
         i = LLVMBuildIntCast2(e->b, i, e->i64, true, "");
-        return w == 1 ? i
-                      : LLVMBuildAdd(e->b, emit_splat(e, i, w),
-                                     emit_iota(e, e->i64, w), "");
+        return w == 1
+                   ? i
+                   : emit_sum(e, emit_splat(e, i, w), emit_iota(e, e->i64, w));
     }
     t = bits_type(k, k->s->type[0]);
-    i = LLVMBuildMul(e->b, i, emit_si(e, k->s->inner), "");
-    i = LLVMBuildAdd(e->b, k->from, i, "");
+    i = emit_product(e, i, emit_si(e, k->s->inner));
+    i = emit_sum(e, k->from, i);
     return widened(k, load(k, t, element(k, t, e->slot[k->s->in[0]], i), w),
                    e->i64);
 }
@@ -143,13 +141,11 @@ static void write_items(keyed *k, LLVMValueRef i, LLVMValueRef code,
 
     code = widened(k, code, e->i64);
     if (k->at.half == 32) {
-        both = LLVMBuildOr(
-            e->b, LLVMBuildShl(e->b, code, emit_int_like(code, 32), ""), low,
-            "");
+        both = emit_or(e, emit_shl(e, code, emit_int_like(code, 32)), low);
         store(k, e->i64, both, element(k, e->i64, p, i));
         return;
     }
-    p = element(k, e->i64, p, LLVMBuildMul(e->b, i, emit_si(e, 2), ""));
+    p = element(k, e->i64, p, emit_product(e, i, emit_si(e, 2)));
     if (w == 1) {
         store(k, e->i64, low, p);
         store(k, e->i64, code, element(k, e->i64, p, emit_si(e, 1)));
@@ -228,16 +224,16 @@ static void take_block(keyed *k, LLVMValueRef first)
     end = emit_smaller(e, end, n);
     emit_loop_open(e, &l, first, end, k->w);
     i = start_of(k, l.at);
-    at = LLVMBuildSub(e->b, i, first, "");
+    at = emit_minus(e, i, first);
     store(k, k->code, codes(k, i, k->w), element(k, k->code, p, at));
     emit_loop_close(e, &l);
     emit_devlib_code(
         e, name_of(k, "dl_few_take"), LLVMVoidTypeInContext(e->cx),
-        (LLVMValueRef[]){
-            emit_local_at(k->e, k->at.state), emit_local_at(k->e, k->at.a), p,
-            LLVMBuildIntCast2(e->b, first, e->i64, true, ""),
-            LLVMBuildIntCast2(e->b, LLVMBuildSub(e->b, end, first, ""), e->i64,
-                              true, "")},
+        (LLVMValueRef[]){emit_local_at(k->e, k->at.state),
+                         emit_local_at(k->e, k->at.a), p,
+                         LLVMBuildIntCast2(e->b, first, e->i64, true, ""),
+                         LLVMBuildIntCast2(e->b, emit_minus(e, end, first),
+                                           e->i64, true, "")},
         5);
 }
 
@@ -263,8 +259,8 @@ static LLVMValueRef choose_few(keyed *k)
 
 static LLVMValueRef result_at(keyed *k, LLVMValueRef i)
 {
-    i = LLVMBuildMul(k->e->b, i, emit_si(k->e, k->s->inner), "");
-    return LLVMBuildAdd(k->e->b, k->to, i, "");
+    i = emit_product(k->e, i, emit_si(k->e, k->s->inner));
+    return emit_sum(k->e, k->to, i);
 }
 
 /* The lower half of item i. */
@@ -274,10 +270,9 @@ static LLVMValueRef low_of(keyed *k, LLVMValueRef items, LLVMValueRef i, int w)
     LLVMTypeRef half = k->at.half == 32 ? e->i32 : e->i64;
 
     if (w > 1) /* of 32 bits */
-        return LLVMBuildTrunc(e->b,
-                              load(k, e->i64, element(k, e->i64, items, i), w),
-                              emit_widen(e->i32, w), "");
-    i = LLVMBuildMul(e->b, i, emit_si(e, 2), "");
+        return emit_trunc(e, load(k, e->i64, element(k, e->i64, items, i), w),
+                          emit_widen(e->i32, w));
+    i = emit_product(e, i, emit_si(e, 2));
     return load(k, half, element(k, half, items, i), 1);
 }
 

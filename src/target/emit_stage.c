@@ -123,8 +123,7 @@ static void put_at(emit *e, int a, LLVMValueRef at)
 {
     e->axis[a].level = e->depth;
     e->axis[a].at = at;
-    e->axis[a].first =
-        LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_int_like(at, 0), "");
+    e->axis[a].first = emit_equal(e, at, emit_int_like(at, 0));
 }
 
 static void open_axis(emit *e, int a, emit_loop *l, LLVMValueRef from,
@@ -229,7 +228,7 @@ static void run_copies_to(pass *p, int i, int n, int64_t each, LLVMValueRef to)
     emit *e = p->e;
     int a = p->axis[i];
     emit_axis *x = &e->axis[a];
-    LLVMValueRef full = LLVMBuildAnd(e->b, to, emit_si(e, -n * each), "");
+    LLVMValueRef full = emit_and(e, to, emit_si(e, -n * each));
     LLVMValueRef end;
     emit_loop l;
 
@@ -238,7 +237,7 @@ static void run_copies_to(pass *p, int i, int n, int64_t each, LLVMValueRef to)
     run(p, i, emit_si(e, 0), full, n * each);
     open_axis(e, a, &l, full, to, n * each);
     x->n = n;
-    end = each > 1 && e->vi != e->si ? LLVMBuildTrunc(e->b, to, e->vi, "") : to;
+    end = each > 1 && e->vi != e->si ? emit_trunc(e, to, e->vi) : to;
     for (int c = 0; c < n; c++)
         x->mask[c] = emit_below(e, emit_position(e, a, c * x->stride, each > 1),
                                 emit_splat(e, end, (int)each));
@@ -328,7 +327,7 @@ static void run_major(pass *p, int i, LLVMValueRef to)
     for (int r = 0; r < p->nreduction; r++)
         emit_reduce_restart(e, p->reduction[r]);
     open_axis(e, a, &l, lane.at, to, p->plan->lanes);
-    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, lane.at, "");
+    e->axis[a].first = emit_equal(e, l.at, lane.at);
     look_ahead(p, i);
     loops(p, i + 1);
     e->ahead = 0;
@@ -357,7 +356,7 @@ static void item_steps(pass *p, int i, int n, int64_t from, int64_t to)
     e->axis[a].step = each;
     emit_level_loop_open(e, &l, start, emit_si(e, to), n / e->k->vector * each);
     put_at(e, a, whole ? emit_add(e, l.at, own) : l.at);
-    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, e->axis[a].at, own, "");
+    e->axis[a].first = emit_equal(e, e->axis[a].at, own);
     loops(p, i + 1);
     close_axis(e, a, &l);
 }
@@ -375,7 +374,7 @@ static void strided_steps(pass *p, int i, int n, int64_t from, int64_t to)
     e->axis[a].n = n;
     e->axis[a].step = each;
     open_axis(e, a, &l, start, emit_si(e, to), n * each);
-    e->axis[a].first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, e->row, "");
+    e->axis[a].first = emit_equal(e, l.at, e->row);
     loops(p, i + 1);
     close_axis(e, a, &l);
 }
@@ -404,7 +403,7 @@ static void run_together(pass *p, int i)
     emit_loop l;
 
     emit_level_loop_open(e, &l, emit_si(e, 0), emit_si(e, n), e->k->group);
-    at = LLVMBuildAdd(e->b, l.at, e->lid, "");
+    at = emit_sum(e, l.at, e->lid);
     put_at(e, a, at);
     e->axis[a].mask[0] = emit_below(e, at, emit_si(e, n));
     loops(p, i + 1);

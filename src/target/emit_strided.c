@@ -121,10 +121,8 @@ static LLVMValueRef read_words(emit *e, const plan_woven *s, LLVMValueRef p)
         return v;
     for (int i = 0; i < e->w; i++)
         lane[i] = i / 4 * 3 + SD_MIN(i % 4, 2);
-    return LLVMBuildBitCast(
-        e->b,
-        emit_shuffle(e, LLVMBuildBitCast(e->b, v, words, ""), NULL, lane, e->w),
-        emit_widen(e->i8, EMIT_WIDEST), "");
+    return emit_as(e, emit_shuffle(e, emit_as(e, v, words), NULL, lane, e->w),
+                   emit_widen(e->i8, EMIT_WIDEST));
 }
 
 /* Each is cut to a byte again, which whoever widens it undoes. */
@@ -143,9 +141,8 @@ static void unweave_bytes(emit *e, const plan_woven *s, LLVMValueRef p,
             lane[i] = i % row ? bytes : at + k;
         }
         v[k] = emit_shuffle(e, in, zero, lane, bytes);
-        v[k] = LLVMBuildTrunc(
-            e->b, LLVMBuildBitCast(e->b, v[k], emit_widen(word, w), ""),
-            emit_widen(e->i8, w), "");
+        v[k] = emit_trunc(e, emit_as(e, v[k], emit_widen(word, w)),
+                          emit_widen(e->i8, w));
     }
 }
 

@@ -48,7 +48,7 @@ static void put_sums(emit_tile *g, LLVMValueRef at)
         LLVMBasicBlockRef no;
 
         if (b->round < b->mt)
-            now = LLVMBuildICmp(e->b, LLVMIntEQ, at, emit_si(e, from), "");
+            now = emit_equal(e, at, emit_si(e, from));
         no = emit_when(e, now);
         for (int row = 0; row < b->rows; row += b->near)
             if (row * b->along_m >= from && row * b->along_m < from + b->round)

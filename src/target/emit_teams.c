@@ -21,9 +21,8 @@ void emit_team_sum(emit *e, emit_reduction *r, uint64_t varies)
         return;
     }
     emit_loop_open(e, &turn, emit_si(e, 0), emit_si(e, e->k->teams), 1);
-    own = emit_when(e, LLVMBuildICmp(e->b, LLVMIntEQ, e->team, turn.at, ""));
-    later = emit_when(
-        e, LLVMBuildICmp(e->b, LLVMIntNE, turn.at, emit_si(e, 0), ""));
+    own = emit_when(e, emit_equal(e, e->team, turn.at));
+    later = emit_when(e, emit_unequal(e, turn.at, emit_si(e, 0)));
     emit_reduce_hand_on(e, r, false);
     emit_when_end(e, later);
     step_copies(e, r, varies);

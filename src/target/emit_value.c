@@ -121,13 +121,12 @@ LLVMValueRef emit_si(emit *e, int64_t v)
 
 LLVMValueRef emit_mad(emit *e, LLVMValueRef x, int64_t by, LLVMValueRef y)
 {
-    return LLVMBuildNSWAdd(e->b, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""),
-                           y, "");
+    return emit_add(e, LLVMBuildNSWMul(e->b, x, emit_si(e, by), ""), y);
 }
 
 LLVMValueRef emit_plus(emit *e, LLVMValueRef x, int64_t c)
 {
-    return LLVMBuildAdd(e->b, x, emit_si(e, c), "");
+    return emit_sum(e, x, emit_si(e, c));
 }
 
 LLVMValueRef emit_add(emit *e, LLVMValueRef x, LLVMValueRef y)
@@ -142,12 +141,12 @@ LLVMValueRef emit_times(emit *e, LLVMValueRef x, int64_t by)
 
 LLVMValueRef emit_over(emit *e, LLVMValueRef x, int64_t by)
 {
-    return by == 1 ? x : LLVMBuildUDiv(e->b, x, emit_si(e, by), "");
+    return by == 1 ? x : emit_udiv(e, x, emit_si(e, by));
 }
 
 LLVMValueRef emit_rest(emit *e, LLVMValueRef x, int64_t by)
 {
-    return by == 1 ? emit_si(e, 0) : LLVMBuildURem(e->b, x, emit_si(e, by), "");
+    return by == 1 ? emit_si(e, 0) : emit_urem(e, x, emit_si(e, by));
 }
 
 LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y)
@@ -157,7 +156,7 @@ LLVMValueRef emit_below(emit *e, LLVMValueRef x, LLVMValueRef y)
 
 LLVMValueRef emit_smaller(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
-    return LLVMBuildSelect(e->b, emit_below(e, x, y), x, y, "");
+    return emit_select(e, emit_below(e, x, y), x, y);
 }
 
 LLVMValueRef emit_at_most(emit *e, LLVMValueRef x, int64_t limit)
@@ -167,7 +166,7 @@ LLVMValueRef emit_at_most(emit *e, LLVMValueRef x, int64_t limit)
 
 LLVMValueRef emit_larger(emit *e, LLVMValueRef x, LLVMValueRef y)
 {
-    return LLVMBuildSelect(e->b, emit_below(e, x, y), y, x, "");
+    return emit_select(e, emit_below(e, x, y), y, x);
 }
 
 LLVMValueRef emit_bool(emit *e, bool v)
@@ -425,9 +424,9 @@ void emit_value_set(emit *e, emit_value at, LLVMValueRef i, emit_value v)
 {
     LLVMTypeRef t = LLVMTypeOf(v.re);
 
-    LLVMBuildStore(e->b, v.re, number(e, t, at.re, i));
+    emit_put(e, v.re, number(e, t, at.re, i));
     if (at.im)
-        LLVMBuildStore(e->b, v.im, number(e, t, at.im, i));
+        emit_put(e, v.im, number(e, t, at.im, i));
 }
 
 emit_value emit_constant(emit *e, sd_dtype t, const void *bits)

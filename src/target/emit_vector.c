@@ -8,14 +8,14 @@
 LLVMValueRef emit_of_memory(emit *e, sd_dtype t, LLVMValueRef v)
 {
     if (t == SD_PRED)
-        return LLVMBuildICmp(e->b, LLVMIntNE, v, emit_int_like(v, 0), "");
+        return emit_unequal(e, v, emit_int_like(v, 0));
     return sd_dtype_table[t].bits < 8 ? emit_wrap(e, v, t) : v;
 }
 
 LLVMValueRef emit_to_memory(emit *e, sd_dtype t, LLVMValueRef v)
 {
     if (t == SD_PRED)
-        return LLVMBuildZExt(e->b, v, emit_widen(e->i8, emit_width(v)), "");
+        return emit_zext(e, v, emit_widen(e->i8, emit_width(v)));
     return v;
 }
 
@@ -213,9 +213,9 @@ static LLVMValueRef reversed(emit *e, LLVMValueRef v)
 
 LLVMValueRef emit_pair_index(emit *e, LLVMValueRef index, int part)
 {
-    LLVMValueRef v = LLVMBuildShl(e->b, index, emit_int_like(index, 1), "");
+    LLVMValueRef v = emit_shl(e, index, emit_int_like(index, 1));
 
-    return part ? LLVMBuildOr(e->b, v, emit_int_like(v, 1), "") : v;
+    return part ? emit_or(e, v, emit_int_like(v, 1)) : v;
 }
 
 static emit_value split_pairs(emit *e, LLVMValueRef v, int w)
@@ -292,11 +292,11 @@ static LLVMValueRef offsets(emit *e, const emit_span *a)
     LLVMValueRef io = emit_iota(e, LLVMTypeOf(a->at), a->w);
 
     if (a->access == EMIT_STRIDED)
-        io = LLVMBuildMul(e->b, io, emit_int_like(io, a->stride), "");
+        io = emit_product(e, io, emit_int_like(io, a->stride));
     LLVMValueRef s = emit_splat(e, a->at, a->w);
 
-    return a->access == EMIT_REVERSED ? LLVMBuildSub(e->b, s, io, "")
-                                      : LLVMBuildAdd(e->b, s, io, "");
+    return a->access == EMIT_REVERSED ? emit_minus(e, s, io)
+                                      : emit_sum(e, s, io);
 }
 
 static LLVMValueRef gather_part(emit *e, const emit_span *a, LLVMValueRef off,

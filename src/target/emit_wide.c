@@ -49,9 +49,8 @@ static LLVMValueRef place_of(emit_tile *g, const emit_operand *o,
     LLVMValueRef row = deep ? m : k, in, at;
 
     in = emit_times(e, deep ? k : emit_rest(e, m, line), each);
-    in = LLVMBuildXor(
-        e->b, in, emit_times(e, emit_rest(e, row, PLAN_LINES), PLAN_LINE_PART),
-        "");
+    in = emit_xor(e, in,
+                  emit_times(e, emit_rest(e, row, PLAN_LINES), PLAN_LINE_PART));
     at = emit_mad(e, row, PLAN_LINE, in);
     return deep
                ? at
@@ -115,11 +114,10 @@ static void words_of(emit_tile *g, const emit_operand *o, const LLVMValueRef *v,
         word[c] = LLVMConstInt(e->i32, 0, 0);
         for (int i = 0; i < o->per; i++) {
             LLVMValueRef one =
-                LLVMBuildZExt(e->b, emit_extract(e, v[i], c, 1), e->i32, "");
+                emit_zext(e, emit_extract(e, v[i], c, 1), e->i32);
 
-            one = LLVMBuildShl(e->b, one,
-                               LLVMConstInt(e->i32, 8 * (unsigned)i, 0), "");
-            word[c] = LLVMBuildOr(e->b, word[c], one, "");
+            one = emit_shl(e, one, LLVMConstInt(e->i32, 8 * (unsigned)i, 0));
+            word[c] = emit_or(e, word[c], one);
         }
     }
 }
@@ -182,14 +180,13 @@ static void hold_x(emit_tile *g, LLVMValueRef turn, emit_wide *w)
     w->held = sd_arena_array(e->a, LLVMValueRef, w->times * EMIT_PIECES);
     for (int i = 0; i < w->times; i++) {
         LLVMValueRef *v = w->held + (ptrdiff_t)i * EMIT_PIECES;
-        LLVMValueRef at = LLVMBuildXor(
-            e->b, g->x_own, emit_si(e, (int64_t)i * PLAN_LINE / w->times), "");
+        LLVMValueRef at = emit_xor(
+            e, g->x_own, emit_si(e, (int64_t)i * PLAN_LINE / w->times));
 
         e->abi->square(e, &rows, emit_operand_area(g, &g->x, turn, at), v);
         for (int k = 0; k < EMIT_PIECES; k++)
-            v[k] = LLVMBuildBitCast(
-                e->b, e->abi->trim(e, LLVMBuildBitCast(e->b, v[k], e->f32, "")),
-                e->i32, "");
+            v[k] =
+                emit_as(e, e->abi->trim(e, emit_as(e, v[k], e->f32)), e->i32);
     }
 }
 
@@ -247,10 +244,10 @@ static void settle(emit_tile *g)
 static void run_step(emit_tile *g, LLVMValueRef at)
 {
     emit *e = g->e;
-    LLVMValueRef turn = LLVMBuildAnd(e->b, at, emit_si(e, 1), "");
+    LLVMValueRef turn = emit_and(e, at, emit_si(e, 1));
 
     begin(g, turn);
-    write_step(g, LLVMBuildXor(e->b, turn, emit_si(e, 1), ""));
+    write_step(g, emit_xor(e, turn, emit_si(e, 1)));
     read_step(g, at_most(e, emit_add(e, at, emit_si(e, 2)), g->steps - 1));
     e->abi->wait(e, 0);
     settle(g);

@@ -50,8 +50,7 @@ static void open_side(window *w, int a, LLVMValueRef at,
             continue;
         no = emit_below(e, emit_si(e, (e->k->axis[i].extent - 1) % p.of),
                         phase[i]);
-        end = LLVMBuildSub(e->b, end,
-                           LLVMBuildZExt(e->b, no, LLVMTypeOf(end), ""), "");
+        end = emit_minus(e, end, emit_zext(e, no, LLVMTypeOf(end)));
     }
     emit_open_axis(e, a, emit_smaller(e, at, end), 1);
 }
@@ -107,10 +106,8 @@ static LLVMValueRef find_begin(window *w, LLVMValueRef row, LLVMValueRef k)
         LLVMValueRef v =
             emit_add(e, emit_expr(e, of->e, 0, false), emit_si(e, -of->lo));
 
-        has =
-            emit_and(e, has,
-                     LLVMBuildICmp(e->b, LLVMIntULT, v,
-                                   emit_si(e, SD_MAX(of->hi - of->lo, 0)), ""));
+        has = emit_and(e, has,
+                       emit_ult(e, v, emit_si(e, SD_MAX(of->hi - of->lo, 0))));
     }
     if (has)
         at = emit_select(e, has, at, emit_si(e, INT32_MIN));
@@ -168,7 +165,7 @@ static void read_rows(window *w, LLVMValueRef part)
         if (n->nguard)
             p = emit_select(e, emit_below(e, at, emit_si(e, 0)),
                             e->slot[g->b->zeros], p);
-        LLVMBuildStore(e->b, emit_plain_vector(e, o, p), w->v[i]);
+        emit_put(e, emit_plain_vector(e, o, p), w->v[i]);
     }
 }
 

@@ -65,6 +65,14 @@ void plan_choose_block_copies(plan_kernel *k, plan_blocks *b, int lane,
 /* Which operands are read as they lie, x_plain and y_plain, and the slot of
  * zeros that they need. */
 void plan_find_plain(plan_kernel *k, plan_blocks *b);
+/* Which of these are loose, x_loose and y_loose, and their vectors. */
+void plan_find_loose(plan_kernel *k, plan_blocks *b, const device_desc *dev);
+/* May n, copied along that axis, be loose if it is plain?  And how many of its
+ * elements does one access then read, `most` at most? */
+bool plan_may_be_loose(const plan_kernel *k, const plan_blocks *b,
+                       const plan_node *n, int along);
+int plan_loose_run(const plan_kernel *k, const plan_blocks *b,
+                   const plan_node *n, int along, int most);
 /* Once these are found: whether copies need no registers, `by_itself`. */
 void plan_copy_by_itself(plan_kernel *k, plan_blocks *b,
                          const device_desc *dev);

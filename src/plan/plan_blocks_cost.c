@@ -44,15 +44,18 @@ bool plan_holds_squares(const plan_kernel *k, const plan_blocks *b, int m,
 
 /* Neighbours that are read at once of an operand, if nothing cuts them; what is
  * computed has reads of its own. */
-static int read_at_once(const plan_kernel *k, const plan_node *n, int along,
-                        const device_desc *dev)
+static int read_at_once(const plan_kernel *k, const plan_blocks *b,
+                        const plan_node *n, int along, const device_desc *dev)
 {
-    int v = (int)(dev->access / (int64_t)sd_dtype_bytes(n->dtype));
+    const int most = (int)(dev->access / (int64_t)sd_dtype_bytes(n->dtype));
+    int v = most;
 
     while (v > 1 && n->kind == PN_LOAD &&
            (plan_wide_run(k, n, along, v, dev->access) < v ||
             k->axis[along].extent % v))
         v /= 2;
+    if (v < most && plan_may_be_loose(k, b, n, along))
+        v = SD_MAX(v, plan_loose_run(k, b, n, along, most));
     return v;
 }
 
@@ -65,26 +68,27 @@ static bool is_guarded(const plan_node *n)
  * way in a step: of each vector there is the address, of 8 bytes, the place in
  * the area, what guards made of it, and its address again while it is chosen,
  * which a chip without numbers of 64 bits does in parts. */
-static double registers_for(const plan_kernel *k, const plan_node *n, int along,
-                            double all, const device_desc *dev)
+static double registers_for(const plan_kernel *k, const plan_blocks *b,
+                            const plan_node *n, int along, double all,
+                            const device_desc *dev)
 {
     double more = !is_guarded(n)                   ? 12
                   : dev->features & DEVICE_HAS_F64 ? 20
                                                    : 28;
 
     return all * ((double)sd_dtype_bytes(n->dtype) +
-                  more / read_at_once(k, n, along, dev));
+                  more / read_at_once(k, b, n, along, dev));
 }
 
 bool plan_holds_step(const plan_kernel *k, const plan_blocks *b, int step,
                      const device_desc *dev)
 {
     double each = (double)step / k->group, y = (double)b->nt * each;
-    double all = registers_for(k, b->y, b->y_along, y, dev);
+    double all = registers_for(k, b, b->y, b->y_along, y, dev);
 
-    all += b->window
-               ? plan_window_registers(k, b, step)
-               : registers_for(k, b->x, b->x_along, (double)b->mt * each, dev);
+    all += b->window ? plan_window_registers(k, b, step)
+                     : registers_for(k, b, b->x, b->x_along,
+                                     (double)b->mt * each, dev);
     /* along K each word of y has a place in each area */
     if (b->node->over >> b->y_along & 1)
         all += plan_areas_of_y(k, b) * 4 * y / plan_word(b);
@@ -103,7 +107,7 @@ static double copying(const plan_kernel *k, const plan_blocks *b,
 {
     double each = is_guarded(n) ? 10 : 6;
 
-    return all * (each / read_at_once(k, n, along, dev) +
+    return all * (each / read_at_once(k, b, n, along, dev) +
                   (plan_woven_rows(b, along) > 1));
 }
 

@@ -583,8 +583,10 @@ static bool find_blocks(plan_kernel *k, int lane, bool may_slide,
     }
     cut_tiles(k, b);
     plan_choose_block_copies(k, b, lane, dev);
-    if (!b->direct && keeps_places(b, dev))
+    if (!b->direct && keeps_places(b, dev)) {
         plan_find_plain(k, b);
+        plan_find_loose(k, b, dev);
+    }
     plan_copy_by_itself(k, b, dev);
     if (plan_slides_in_area(b) && !b->by_itself) {
         *k = was;

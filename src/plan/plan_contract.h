@@ -174,6 +174,10 @@ typedef struct {
     int step, x_wide, y_wide; /* positions of k; neighbours at a time */
     int lead;                /* zeros of the first step */
     bool x_plain, y_plain;   /* read as they lie */
+    bool x_loose, y_loose;   /* by words of PLAN_BLOCK_WORD bytes that may lie
+                                anywhere, or several that are aligned as one:
+                                vectors need not end where a row or a step
+                                does (plan_loose.c) */
     bool x_trimmed, y_trimmed; /* of f32: to tf32's digits, by who made them */
     int zeros;               /* the slot for it; 0: it needs none */
     size_t buffer;           /* bytes from one pair of areas to the next, */
@@ -204,6 +208,7 @@ typedef struct {
                     beyond its end nobody has; 0: it is one */
 } plan_blocks;
 enum { PLAN_ZEROS = 16 }; /* bytes of slot `zeros`: an access of any device */
+enum { PLAN_BLOCK_WORD = 4 }; /* bytes of a word of panels */
 enum { PLAN_FEW_STEPS = 4 };
 enum { PLAN_EARLY = 4,   /* positions of k that items multiply in a row, */
        PLAN_ABREAST = 8  /* and columns of a square of them */ };
@@ -222,7 +227,7 @@ static inline bool plan_is_wide(const plan_blocks *b)
 /* Panels of GPUs: elements of a word, 4 bytes. */
 static inline int plan_word(const plan_blocks *b)
 {
-    return 4 / (int)sd_dtype_bytes(b->part);
+    return PLAN_BLOCK_WORD / (int)sd_dtype_bytes(b->part);
 }
 /* An item copies so many positions of k at a time of an operand that lies along
  * `along`: where that is not k, those of one word, or of one access of numbers

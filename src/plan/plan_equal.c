@@ -158,6 +158,7 @@ static bool same_blocks(const plan_blocks *x, const plan_blocks *y)
            x->vectors == y->vectors && x->near == y->near &&
            x->step == y->step && x->lead == y->lead &&
            x->x_plain == y->x_plain && x->y_plain == y->y_plain &&
+           x->x_loose == y->x_loose && x->y_loose == y->y_loose &&
            x->x_trimmed == y->x_trimmed && x->y_trimmed == y->y_trimmed &&
            x->window == y->window && x->slides == y->slides &&
            x->zeros == y->zeros && x->by_itself == y->by_itself &&

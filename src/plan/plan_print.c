@@ -224,9 +224,10 @@ static void print_group_blocks(sd_buf *b, const plan_kernel *k)
         sd_buf_fmt(b, "a%d as %" PRId64 ", ", plan_last_axis(p->m_in),
                    plan_tile_extent(k, p, plan_last_axis(p->m_in)));
     if (!p->direct)
-        sd_buf_fmt(b, "x%s along a%d by %d, y%s along a%d by %d, ",
-                   p->x_plain ? " plain" : "", p->x_along, p->x_wide,
-                   p->y_plain ? " plain" : "", p->y_along, p->y_wide);
+        sd_buf_fmt(b, "x%s%s along a%d by %d, y%s%s along a%d by %d, ",
+                   p->x_plain ? " plain" : "", p->x_loose ? ", loose" : "",
+                   p->x_along, p->x_wide, p->y_plain ? " plain" : "",
+                   p->y_loose ? ", loose" : "", p->y_along, p->y_wide);
     if (p->zeros)
         sd_buf_fmt(b, "zeros s%d, ", p->zeros);
     if (p->window)

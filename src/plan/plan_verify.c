@@ -156,10 +156,29 @@ static sd_status check_items(const plan_kernel *k)
     return NULL;
 }
 
-/* Is a part of some vector along K one of the zeros that lead? */
-static bool cuts_lead(const plan_blocks *b, int along, int wide)
+/* Is a part of some vector one of the zeros that lead, or beyond an end, of an
+ * operand that is not loose? */
+static bool cuts_vector(const plan_kernel *k, const plan_blocks *b, bool x)
 {
-    return b->node->over >> along & 1 && b->lead % wide;
+    int along = x ? b->x_along : b->y_along, wide = x ? b->x_wide : b->y_wide;
+
+    return !(x ? b->x_loose : b->y_loose) &&
+           ((b->node->over >> along & 1 && b->lead % wide) ||
+            k->axis[along].extent % wide);
+}
+
+/* A plain operand, or a loose one, that cannot be. */
+static bool is_no_plain(const plan_kernel *k, const plan_blocks *b, bool x)
+{
+    const plan_node *n = x ? b->x : b->y;
+    int along = x ? b->x_along : b->y_along, wide = x ? b->x_wide : b->y_wide;
+    bool plain = x ? b->x_plain : b->y_plain,
+         loose = x ? b->x_loose : b->y_loose;
+
+    if (loose &&
+        (!plain || !plan_may_be_loose(k, b, n, along) || wide % plan_word(b)))
+        return true;
+    return plain && !(x && b->window) && !plan_is_plain(k, n, along, wide);
 }
 
 static bool same_reads(const plan_reads *x, const plan_reads *y)
@@ -201,8 +220,8 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
         b->nt / k->vector != k->items || k->group % k->items)
         return plan_bad(k, b->node, "rounds of sums that are no whole rows");
     if (b->step % b->x_wide || b->step % b->y_wide || b->mt % b->x_wide ||
-        b->nt % b->y_wide || k->axis[b->x_along].extent % b->x_wide ||
-        k->axis[b->y_along].extent % b->y_wide)
+        b->nt % b->y_wide || cuts_vector(k, b, true) ||
+        cuts_vector(k, b, false))
         return plan_bad(k, b->node, "copies that are cut");
     if (!b->direct &&
         ((b->window ? plan_window_rows(k, b) : b->mt) * b->step / b->x_wide %
@@ -211,13 +230,9 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
              (k->group * plan_woven_rows(b, b->y_along))))
         return plan_bad(k, b->node, "copies that not all items have");
     if (b->lead < 0 || b->lead >= b->step ||
-        cuts_lead(b, b->x_along, b->x_wide) ||
-        cuts_lead(b, b->y_along, b->y_wide) ||
         (e->panels && !b->direct && (b->kt + b->lead) % b->step))
         return plan_bad(k, b->node, "zeros before no full steps");
-    if ((b->x_plain && !b->window &&
-         !plan_is_plain(k, b->x, b->x_along, b->x_wide)) ||
-        (b->y_plain && !plan_is_plain(k, b->y, b->y_along, b->y_wide)) ||
+    if (is_no_plain(k, b, true) || is_no_plain(k, b, false) ||
         ((b->x_plain && b->x->nguard) || (b->y_plain && b->y->nguard)) !=
             (b->zeros > 0))
         return plan_bad(k, b->node, "a plain operand that is not read so");
@@ -235,8 +250,15 @@ static sd_status check_blocks(const plan_kernel *k, const plan_blocks *b)
     return NULL;
 }
 
+static bool is_loose(const plan_kernel *k, const plan_node *n)
+{
+    const plan_blocks *b = k->blocks;
+
+    return b && ((n == b->x && b->x_loose) || (n == b->y && b->y_loose));
+}
+
 /* Several copies in one access: neighbours at a place as aligned as they are
- * long, or one element. */
+ * long, but for loose ones, or one element. */
 static sd_status check_wide(const plan_kernel *k, const plan_node *n)
 {
     const plan_slot *slot = &k->slot[n->slot];
@@ -258,7 +280,10 @@ static sd_status check_wide(const plan_kernel *k, const plan_node *n)
     if ((n->kind != PN_LOAD && n->kind != PN_STORE) || most % n->wide ||
         !plan_expr_run(n->off, lane, n->wide, &s, &m))
         return plan_bad(k, n, "an access of copies that are no neighbours");
-    if (s == 1 ? m % n->wide || slot->align % bytes || slot->count < n->wide
+    if (s == 1 ? (is_loose(k, n) ? n->wide != plan_loose_run(k, k->blocks, n,
+                                                             lane, n->wide)
+                                 : m % n->wide || slot->align % bytes) ||
+                     slot->count < n->wide
                : s != 0 || n->kind == PN_STORE)
         return plan_bad(k, n, "a wide access that is not aligned");
     for (int i = 0; i < n->nguard; i++)

@@ -31,11 +31,13 @@ typedef struct { /* one operand, and what an item copies of it */
                             of its elements' lines */
     LLVMValueRef *to; /* of panels: bytes from a pair of areas to its place */
     emit_known *from_start; /* of each: where its loads go in step 0; NULL */
-    bool trimmed, plain; /* as the plan says; plain: */
+    bool trimmed, plain, loose; /* as the plan says; plain: */
     LLVMValueRef *begin; /* of each vector: the element that it begins with where
                          K does */
     int64_t *beyond; /* of each: elements from vector 0's begin; NULL: items
                         differ */
+    LLVMValueRef *low; /* of each: bits of its word that lie before it; NULL: none
+                          do */
     LLVMValueRef *not; /* of each element: a bit for each position of the window
                           where its guards fail; NULL: it has none */
 } emit_operand;

@@ -43,6 +43,21 @@ static LLVMValueRef failing(emit_tile *g, const emit_operand *o,
     return all;
 }
 
+/* Of a loose vector across K, which is open: what is read of one that the
+ * tile's axis ends in ends there, too, so that its first elements lie further
+ * up. */
+static LLVMValueRef bits_before(emit_tile *g, const emit_operand *o, int i)
+{
+    emit *e = g->e;
+    int64_t bits = 8 * (int64_t)sd_dtype_bytes(o->node->dtype);
+    LLVMValueRef at = emit_add(e, o->from, o->m[i]),
+                 most = emit_si(e, plan_word(g->b) - 1);
+
+    at = LLVMBuildSub(e->b, at, e->axis[o->axis].at, "");
+    at = emit_times(e, emit_smaller(e, at, most), bits);
+    return LLVMBuildIntCast2(e->b, at, e->i32, true, "");
+}
+
 /* Where each access of vector i goes at position 0 of K, and where it may not.
  */
 static void note_vector(emit_tile *g, emit_operand *o, int i)
@@ -54,6 +69,8 @@ static void note_vector(emit_tile *g, emit_operand *o, int i)
     emit_once_open(e, &once);
     emit_open_vector(g, o, i);
     o->begin[i] = emit_expr(e, n->off, 0, false);
+    if (o->low)
+        o->low[i] = bits_before(g, o, i);
     for (int c = 0; c < o->wide && o->not; c += n->wide) {
         int copy = emit_canon(e, c * e->axis[o->along].stride, n->varies);
         LLVMValueRef *to = &o->not[i * o->wide + c];
@@ -96,6 +113,9 @@ void emit_find_plain(emit_tile *g, emit_operand *o)
     o->begin = sd_arena_array(e->a, LLVMValueRef, o->n);
     if (o->node->nguard)
         o->not = sd_arena_array(e->a, LLVMValueRef, o->n * o->wide);
+    if (o->loose && !emit_is_deep(g, o) &&
+        e->k->axis[o->along].extent % o->wide)
+        o->low = sd_arena_array(e->a, LLVMValueRef, o->n);
     find_beyond(g, o);
     e->lane = o->along;
     for (int i = 0; i < o->n; i++)
@@ -210,17 +230,18 @@ static LLVMValueRef fails(emit_tile *g, const emit_operand *o, int i, int c,
 }
 
 /* Of the first step: what lies before K goes to its position 0.  Returns what
- * vector i adds to its place, and where it has something. */
-static LLVMValueRef skip_lead(emit_tile *g, const emit_operand *o, int i,
-                              LLVMValueRef *has)
+ * the access to position k of the step adds to its place, and where it has
+ * something. */
+static LLVMValueRef skip_lead(emit_tile *g, const emit_operand *o,
+                              LLVMValueRef k, LLVMValueRef *has)
 {
     emit *e = g->e;
     int64_t s;
 
     plan_expr_stride(o->node->off, plan_last_axis(g->b->node->over), &s);
-    *has = LLVMBuildICmp(e->b, LLVMIntSGE, o->k[i], emit_si(e, g->b->lead), "");
+    *has = LLVMBuildICmp(e->b, LLVMIntSGE, k, emit_si(e, g->b->lead), "");
     return emit_select(e, *has, emit_si(e, -g->b->lead * s),
-                       emit_times(e, o->k[i], -s));
+                       emit_times(e, k, -s));
 }
 
 /* No step, nor what a vector has, goes back from where the operand begins. */
@@ -314,6 +335,71 @@ static LLVMValueRef read_vector(emit_tile *g, const emit_operand *o, int i,
     return all;
 }
 
+/* ---- loose vectors ---- */
+
+/* Words of vector i from its element c on. */
+static LLVMValueRef read_words(emit_tile *g, const emit_operand *o, int i,
+                               int c, int words, LLVMValueRef by,
+                               LLVMValueRef moved)
+{
+    emit *e = g->e;
+    LLVMValueRef p = access_at(g, o, i, c, by, moved);
+    LLVMValueRef v = LLVMBuildLoad2(e->b, emit_widen(e->i32, words), p, "");
+
+    LLVMSetAlignment(v, words > 1 ? (unsigned)PLAN_BLOCK_WORD
+                                  : (unsigned)sd_dtype_bytes(o->node->dtype));
+    return v;
+}
+
+/* A word of the first step, from element c on: along K its first elements may
+ * be zeros that lead. */
+static LLVMValueRef read_first_word(emit_tile *g, const emit_operand *o, int i,
+                                    int c, LLVMValueRef by)
+{
+    emit *e = g->e;
+    int word = plan_word(g->b);
+    bool deep = emit_is_deep(g, o);
+    int64_t bits = 8 * (int64_t)sd_dtype_bytes(o->node->dtype);
+    LLVMValueRef k = deep ? emit_add(e, o->k[i], emit_si(e, c)) : o->k[i], has;
+    LLVMValueRef moved = skip_lead(g, o, k, &has);
+    LLVMValueRef v = read_words(g, o, i, c, 1, by, moved), lead, none;
+
+    none = LLVMConstNull(e->i32);
+    if (!deep || g->b->lead % word == 0)
+        return emit_select(e, has, v, none);
+    lead = LLVMBuildSub(e->b, emit_si(e, g->b->lead), k, "");
+    lead = emit_select(e, has, emit_si(e, 0), lead);
+    none = LLVMBuildICmp(e->b, LLVMIntSGE, lead, emit_si(e, word), "");
+    lead = emit_times(e, emit_smaller(e, lead, emit_si(e, word - 1)), bits);
+    lead = LLVMBuildIntCast2(e->b, lead, e->i32, true, "");
+    return emit_select(e, none, LLVMConstNull(e->i32),
+                       LLVMBuildShl(e->b, v, lead, ""));
+}
+
+static LLVMValueRef read_loose(emit_tile *g, const emit_operand *o, int i,
+                               LLVMValueRef by, bool first)
+{
+    emit *e = g->e;
+    int word = plan_word(g->b), n = o->wide / word,
+        each = first ? 1 : o->node->wide / word;
+    LLVMTypeRef t = emit_widen(emit_mem_type(e, o->node->dtype), o->wide);
+    LLVMValueRef all = LLVMGetPoison(emit_widen(e->i32, n)), v;
+
+    for (int w = 0; w < n; w += each) {
+        v = first ? read_first_word(g, o, i, w * word, by)
+                  : read_words(g, o, i, w * word, each, by, NULL);
+        for (int j = 0; j < each && n > 1; j++)
+            all = emit_insert(e, all, emit_extract(e, v, j, 1), w + j);
+        if (n == 1)
+            all = v;
+    }
+    if (o->low)
+        all = LLVMBuildLShr(e->b, all, o->low[i], "");
+    return LLVMBuildBitCast(e->b, all, t, "");
+}
+
+/* ---- a step ---- */
+
 void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
 {
     emit *e = g->e;
@@ -321,10 +407,14 @@ void emit_plain_read(emit_tile *g, emit_operand *o, LLVMValueRef at)
     LLVMValueRef bits, by = find_step(g, o, at, &bits);
 
     for (int i = 0; i < o->n; i++) {
-        LLVMValueRef has = NULL,
-                     moved = first ? skip_lead(g, o, i, &has) : NULL;
-        LLVMValueRef v = read_vector(g, o, i, by, bits, moved);
+        LLVMValueRef has = NULL, moved, v;
 
+        if (o->loose) {
+            v = read_loose(g, o, i, by, first);
+        } else {
+            moved = first ? skip_lead(g, o, o->k[i], &has) : NULL;
+            v = read_vector(g, o, i, by, bits, moved);
+        }
         if (has)
             v = emit_select(e, has, v, LLVMConstNull(LLVMTypeOf(v)));
         LLVMBuildStore(e->b, v, o->v[i]);

@@ -343,7 +343,8 @@ static void test_products(void **state)
     /* M, N, K; each side: does K come first in x, last in y */
     static const int form[][5] = {{33, 47, 41, 0, 0},  {33, 47, 41, 1, 1},
                                   {64, 96, 128, 1, 0}, {131, 150, 83, 0, 1},
-                                  {70, 88, 104, 0, 0}, {41, 56, 72, 0, 1}};
+                                  {70, 88, 104, 0, 0}, {41, 56, 72, 0, 1},
+                                  {50, 45, 172, 0, 1}};
     int bad = 0;
 
     for (size_t t = 0; t < SD_COUNTOF(type); t++)

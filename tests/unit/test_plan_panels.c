@@ -101,6 +101,41 @@ static void steps_are_full(void **state)
         }
 }
 
+/* Words are read where they lie of operands whose rows are no whole number of
+ * vectors, several at once where each begins at a word's place; but not where
+ * accesses as aligned as they are long are as wide. */
+#define OF(of, m, k, n) \
+    "HloModule m\nENTRY e { x = " of "[" m "," k "] parameter(0) y = " of \
+    "[" k "," n "] parameter(1) ROOT r = s32[" m "," n "] dot(x, y), " \
+    "lhs_contracting_dims={1}, rhs_contracting_dims={0} }"
+static const char even_bytes[] = OF("s8", "500", "700", "300");
+static const char odd_bytes[] = OF("s8", "500", "699", "301");
+static const char full_bytes[] = OF("s8", "512", "704", "320");
+
+static void words_are_read_where_they_lie(void **state)
+{
+    static const struct {
+        const char *text;
+        int x, x_access, y, y_access; /* neighbours of a loose vector, or 0 */
+    } want[] = {{even_bytes, 16, 16, 0, 4},
+                {odd_bytes, 16, 4, 4, 4},
+                {full_bytes, 0, 16, 0, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < SD_COUNTOF(want); i++) {
+        sd_arena *a = sd_arena_create();
+        plan *p = plan_on(a, want[i].text, "cl:dg2-g10");
+        const plan_blocks *b = blocks_of(p);
+
+        assert_int_equal(b->x_loose ? b->x_wide : 0, want[i].x);
+        assert_int_equal(b->y_loose ? b->y_wide : 0, want[i].y);
+        assert_int_equal(b->x->wide, want[i].x_access);
+        assert_int_equal(b->y->wide, want[i].y_access);
+        plan_destroy(p);
+        sd_arena_destroy(a);
+    }
+}
+
 /* A wide engine's x slides where a row of the tile is the image's, with strides
  * of 1 and whole lines of features. */
 #define WIDE(side, features, more) \
@@ -156,6 +191,16 @@ static void a_convert_as_it_lies(plan *p)
     blocks_of(p)->x_plain = true;
 }
 
+static void a_loose_convert(plan *p)
+{
+    blocks_of(p)->x_loose = true;
+}
+
+static void no_words(plan *p)
+{
+    blocks_of(p)->x_loose = false;
+}
+
 static void no_zeros(plan *p)
 {
     blocks_of(p)->zeros = 0;
@@ -198,6 +243,9 @@ static void broken_ones_are_refused(void **state)
                 "zeros before no full steps");
     want_broken(narrowed, "cl:pvc", a_convert_as_it_lies,
                 "a plain operand that is not read so");
+    want_broken(narrowed, "cl:pvc", a_loose_convert,
+                "a plain operand that is not read so");
+    want_broken(even_bytes, "cl:pvc", no_words, "copies that are cut");
     want_broken(window, "cl:dg2-g10", no_zeros,
                 "a plain operand that is not read so");
     want_broken(product, "cl:dg2-g10", a_product_of_windows,
@@ -218,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_full),
+        cmocka_unit_test(words_are_read_where_they_lie),
         cmocka_unit_test(rows_slide_in_their_area),
         cmocka_unit_test(broken_ones_are_refused)};
 

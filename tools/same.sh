@@ -1,6 +1,6 @@
 #!/bin/sh
 # Does this tree compile as another one does?  Every program of tests/plan for
-# four devices, by build/release's tool and by BASE, the tool of another build
+# five devices, by build/release's tool and by BASE, the tool of another build
 # (libsundog-compiler.so lies in the folder above each): the MD5 of each file
 # that `sundog compile` writes, which are HLO after every pass, the plan, IR and
 # code.  What differs is listed, and nothing should where only the source's shape
@@ -22,7 +22,7 @@ compile() { # tool program target
 }
 sums() { # tool list
     "$1" compile --out=$out/tmp tests/plan/abs_sqrt.hlo >/dev/null
-    for t in host:v4 cl:cpu cl:pvc cuda:sm_90; do
+    for t in host:v4 cl:cpu cl:pvc cl:dg2-g10 cuda:sm_90; do
         for p in tests/plan/*.hlo; do
             compile "$1" "$p" $t
         done

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "device_desc.h"
-#include "frontend.h"
 #include "hlo_sharding.h"
 #include "passes.h"
 #include "random.h"

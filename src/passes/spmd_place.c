@@ -4,7 +4,6 @@
  * takes what is to be seen.  Rolled and shifted arrays are so, and stencils. */
 #include "spmd_flow.h"
 #include "spmd_halo.h"
-#include "spmd_rule.h"
 #include "terms.h"
 
 /* ---- updates ---- */

@@ -15,7 +15,6 @@
  * What is not a multiple of a line is filled with zeros: the terms of a sum in
  * both operands, and the columns of one that lies across the sum, whose results
  * are cut off again. */
-#include "plan_blocks.h"
 #include "plan_operands.h"
 
 /* ---- does it lie so? ---- */

@@ -1,7 +1,6 @@
 /* The execution of programs: an execution is made (xpu_execution.c), and done
  * or launched at once, or queued. */
 #include "xpu_execution.h"
-#include "xpu_interrupt.h"
 
 #include <math.h>
 #include <stdlib.h>

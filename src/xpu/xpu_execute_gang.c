@@ -12,7 +12,6 @@
  * in that order, too: one whose arguments are there waits for those that were
  * begun before it, or two processes would each wait in another one's run. */
 #include "xpu_gang.h"
-#include "xpu_interrupt.h"
 
 #include <stdlib.h>
 

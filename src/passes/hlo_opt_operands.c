@@ -8,7 +8,6 @@
  * lie so: the instructions also take it from registers, where it is rounded. */
 #include "passes_priv.h"
 
-
 enum {
     LINE = 128, /* bytes along the sum that a step reads of an operand */
     LEAST_USE = 256, /* products of an element, for each of its bytes: fewer

@@ -257,6 +257,9 @@ void emit_remember(emit *e, emit_slot *s, emit_value v, int level);
 void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
                     int64_t step);
 void emit_loop_close(emit *e, emit_loop *l);
+/* Metadata of a branch back, of a loop that no later compiler may unroll: a
+ * list whose first element is the list itself. */
+LLVMValueRef emit_rolled(LLVMContextRef cx);
 /* What follows runs while c holds, which is asked before each turn. */
 typedef struct { LLVMBasicBlockRef test, body, done; } emit_while;
 emit_while emit_while_begin(emit *e);

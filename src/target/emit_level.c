@@ -97,23 +97,28 @@ void emit_loop_open(emit *e, emit_loop *l, LLVMValueRef from, LLVMValueRef to,
     LLVMAddIncoming(l->at, &from, &enter, 1);
 }
 
+LLVMValueRef emit_rolled(LLVMContextRef cx)
+{
+    static const char disable[] = "llvm.loop.unroll.disable";
+    LLVMMetadataRef self = LLVMTemporaryMDNode(cx, NULL, 0), list[2];
+
+    list[0] = LLVMMDStringInContext2(cx, disable, sizeof disable - 1);
+    list[1] = LLVMMDNodeInContext2(cx, list, 1);
+    list[0] = self;
+    list[0] = LLVMMDNodeInContext2(cx, list, 2);
+    LLVMMetadataReplaceAllUsesWith(self, list[0]);
+    return LLVMMetadataAsValue(cx, list[0]);
+}
+
 /* ptxas takes a second and more for a product whose twelve turns it unrolls,
- * and a tenth of that for one of 48, which it does not.  A loop's metadata is a
- * list whose first element is the list itself. */
+ * and a tenth of that for one of 48, which it does not. */
 static void keep_rolled(emit *e, LLVMValueRef branch)
 {
     static const char loop[] = "llvm.loop";
-    static const char disable[] = "llvm.loop.unroll.disable";
-    LLVMMetadataRef self = LLVMTemporaryMDNode(e->cx, NULL, 0), list[2];
 
-    list[0] = LLVMMDStringInContext2(e->cx, disable, sizeof disable - 1);
-    list[1] = LLVMMDNodeInContext2(e->cx, list, 1);
-    list[0] = self;
-    list[0] = LLVMMDNodeInContext2(e->cx, list, 2);
-    LLVMMetadataReplaceAllUsesWith(self, list[0]);
     LLVMSetMetadata(branch,
                     LLVMGetMDKindIDInContext(e->cx, loop, sizeof loop - 1),
-                    LLVMMetadataAsValue(e->cx, list[0]));
+                    emit_rolled(e->cx));
 }
 
 void emit_loop_close(emit *e, emit_loop *l)

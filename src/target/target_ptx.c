@@ -401,6 +401,8 @@ static void repair_one(LLVMModuleRef m, LLVMBuilderRef b, LLVMValueRef in,
 static void repair(LLVMModuleRef m, LLVMContextRef cx, const device_desc *dev)
 {
     target_each(m, cx, dev, repair_one);
+    if (chip_of(dev) != ALONE) /* wgmma's sums leave no registers to change */
+        target_ptx_roll(m, cx);
 }
 
 /* Drivers read it up to a NUL, and link nothing to it. */

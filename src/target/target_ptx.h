@@ -40,6 +40,10 @@ void target_ptx_copy(emit *e, LLVMValueRef to, LLVMValueRef from,
 void target_ptx_close_copies(emit *e);
 void target_ptx_await_copies(emit *e, int left);
 
+/* ---- target_ptx_roll.c ---- */
+
+void target_ptx_roll(LLVMModuleRef m, LLVMContextRef cx);
+
 /* ---- target_ptx_logic.c ---- */
 
 /* The same text, or another in its place. */

@@ -7,14 +7,16 @@
 enum {
     AHEAD =
         8, /* turns whose updates are on their way while as many are added */
+    HALF = AHEAD / 2,
     AT_ONCE = PLAN_BUCKET_AT_ONCE,
+    SHOWN = 8, /* values that are shown to all at once */
     /* With more that have lost their marks all ask each other who has the same
      * (match.any), which takes as long as there are different ones; of a place
      * that has more updates than one and these, values are shown to all. */
     FEW_LOST = 3,
     FEW_MORE = 3
 };
-static_assert(AHEAD % PLAN_BUCKET_MARKS == 0, "whole sets of marks");
+static_assert(HALF % PLAN_BUCKET_MARKS == 0, "whole sets of marks");
 
 typedef struct {
     emit *e;
@@ -253,23 +255,33 @@ static void add_few(const buckets *g, LLVMValueRef sum, LLVMValueRef rest,
     emit_while_end(e, &w);
 }
 
-/* The same where an item has many: each value is shown to all. */
+/* The same where an item has many: each value is shown to all.  Eight in a row
+ * hide what a shuffle takes; all of them, in each of the turns, would be half
+ * of the kernel's text, for which ptxas takes 30 ms. */
 static void add_many(const buckets *g, LLVMValueRef sum, LLVMValueRef rest,
                      LLVMValueRef value)
 {
     emit *e = g->e;
-    LLVMValueRef v = LLVMBuildLoad2(e->b, g->word, sum, ""), bit, new, of[32];
+    LLVMValueRef item[SHOWN], of[SHOWN], v, new;
+    LLVMValueRef first = LLVMConstInt(e->i32, 0, 0);
+    emit_loop l;
 
-    assert(g->group <= (int)SD_COUNTOF(of));
-    for (int i = 1; i < g->group; i++) /* none waits for another */
-        of[i] = value_of_item(e, value, LLVMConstInt(e->i32, (unsigned)i, 0));
-    for (int i = 1; i < g->group; i++) {
-        bit = LLVMBuildAnd(e->b, rest,
-                           LLVMConstInt(e->i32, (uint64_t)1 << i, 0), "");
+    assert(g->group % SHOWN == 0);
+    emit_loop_open(e, &l, first, emit_int_like(first, g->group), SHOWN);
+    l.rolled = true;
+    v = LLVMBuildLoad2(e->b, g->word, sum, "");
+    for (int i = 0; i < SHOWN; i++) { /* none waits for another */
+        item[i] = emit_plus(e, l.at, i);
+        of[i] = value_of_item(e, value, item[i]);
+    }
+    for (int i = 0; i < SHOWN; i++) {
+        LLVMValueRef bit = LLVMBuildLShr(e->b, rest, item[i], "");
+
         new = combined(g, v, of[i]);
-        v = LLVMBuildSelect(e->b, is_some(e, bit), new, v, "");
+        v = LLVMBuildSelect(e->b, is_some(e, low_bits(e, bit, 1)), new, v, "");
     }
     LLVMBuildStore(e->b, v, sum);
+    emit_loop_close(e, &l);
 }
 
 /* Which items have the place of this one, if few lost their marks, a set, which
@@ -427,6 +439,36 @@ static turn begin_turn(const buckets *g, int i, LLVMValueRef at)
     return t;
 }
 
+/* One of two turns. */
+static turn either(emit *e, LLVMValueRef c, const turn *x, const turn *y)
+{
+    return (turn){
+        .is_there = LLVMBuildSelect(e->b, c, x->is_there, y->is_there, ""),
+        .position = LLVMBuildSelect(e->b, c, x->position, y->position, ""),
+        .value = LLVMBuildSelect(e->b, c, x->value, y->value, "")};
+}
+
+/* A half of the turns and then the other, by one text: it is long, and ptxas
+ * would take twice as long for both. */
+static void take_halves(const buckets *g, const turn t[AHEAD])
+{
+    emit *e = g->e;
+    LLVMValueRef zero = LLVMConstInt(e->i32, 0, 0), first;
+    turn half[HALF];
+    emit_loop l;
+
+    emit_loop_open(e, &l, zero, emit_int_like(zero, 2), 1);
+    l.rolled = true;
+    first = LLVMBuildICmp(e->b, LLVMIntEQ, l.at, zero, "");
+    for (int i = 0; i < HALF; i++)
+        half[i] = either(e, first, &t[i], &t[HALF + i]);
+    for (int i = 0; i < HALF; i += PLAN_BUCKET_MARKS)
+        mark_places(g, &half[i]);
+    for (int i = 0; i < HALF; i++)
+        take_turn(g, &half[i]);
+    emit_loop_close(e, &l);
+}
+
 static void take_updates(buckets *g)
 {
     emit *e = g->e;
@@ -440,10 +482,7 @@ static void take_updates(buckets *g)
                           emit_plus(e, LLVMBuildAdd(e->b, l.at, e->lid, ""),
                                     (int64_t)i * g->group));
     read_turns(g, emit_plus(e, l.at, (int64_t)AHEAD * g->group));
-    for (int i = 0; i < AHEAD; i += PLAN_BUCKET_MARKS)
-        mark_places(g, &t[i]);
-    for (int i = 0; i < AHEAD; i++)
-        take_turn(g, &t[i]);
+    take_halves(g, t);
     emit_loop_close(e, &l);
 }
 

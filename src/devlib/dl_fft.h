@@ -45,6 +45,10 @@ typedef struct {
     int64_t extra; /* where the table goes on after those of the stages */
     REAL part;     /* results are multiplied by it */
     const DL_GLOBAL REAL *table;
+    int64_t item; /* the block */
+    DL_GLOBAL REAL *x, *y; /* the array, and the result */
+    bool reads_x;  /* the first stage takes its numbers from the array, so that */
+    bool writes_y; /* no pass brings them before; the last one the like */
 } FN(plan);
 #define PLAN FN(plan)
 #ifndef FFT_FLAGS
@@ -123,268 +127,8 @@ DL_INLINE int64_t FN(rows)(const PLAN *f, bool half)
                                    : f->length / 2 + 1;
 }
 
-/* ---- stages ---- */
-
-/* All p and q of a stage: vectors on the host, one number a turn of a work
- * item elsewhere. */
-#if SD_LANES == 1
-#define EACH(p, q, m, s, ...) \
-    for (INDEX t_ = (INDEX)lid; t_ < (m) * (s); t_ += (INDEX)GROUP) { \
-        const INDEX p = ROW(t_, s), q = t_ - p * (s); \
-        __VA_ARGS__ \
-    }
-#else
-#define EACH(p, q, m, s, ...) \
-    for (int64_t p = 0; p < (m); p++) \
-        for (int64_t t_ = 0; t_ < (s); t_ += LANES) { \
-            const int64_t q = \
-                t_ + LANES <= (s) || (s) < LANES ? t_ : (s) - LANES; \
-            __VA_ARGS__ \
-        }
-#endif
-
-/* A stage over m rows of s numbers for each of its inputs.  Where the next one
- * reads side by side there are gaps, since distances that are powers of two
- * are places of a cache that displace one another: between the inputs here,
- * and between groups of `each` of p of the results. */
-typedef struct {
-    INDEX m, s, gap, each;
-} FN(sizes);
-#define SIZES FN(sizes)
-
-DL_INLINE INDEX FN(row_of)(const SIZES *z, INDEX p, INDEX i)
-{
-    return z->s * (p + z->m * i) + z->gap * i;
-}
-
-/* Of r results of p, the first. */
-DL_INLINE INDEX FN(row_to)(const SIZES *z, INDEX r, INDEX p)
-{
-    return z->s * r * p +
-           (z->each ? (INDEX)((uint32_t)p / (uint32_t)z->each * FFT_GAP) : 0);
-}
-
-#define STAGE(R, dft) \
-    DL_PIECE void FN(stage##R)(PLANES x, PLANES y, SIZES z, \
-                               const DL_GLOBAL REAL *w, int64_t lid) \
-    { \
-        (void)lid; \
-        EACH(p, q, z.m, z.s, { \
-            const DL_GLOBAL REAL *wp = w + 2 * (R - 1) * p; \
-            INDEX to = FN(row_to)(&z, R, p) + q; \
-            NUM v[R]; \
-\
-            _Pragma("clang loop unroll(full)") for (int i = 0; i < R; i++) \
-            { \
-                v[i] = FN(pick)(x, FN(row_of)(&z, p, i) + q); \
-            } \
-            dft(v); \
-            FN(lay)(y, to, v[0]); \
-            _Pragma("clang loop unroll(full)") for (int k = 1; k < R; k++) \
-            { \
-                v[k] = FN(by_root)(v[k], wp + 2 * k - 2); \
-                FN(lay)(y, to + z.s * k, v[k]); \
-            } \
-        }) \
-    }
-
-STAGE(2, FN(dft2))
-STAGE(3, FN(dft3))
-STAGE(4, FN(dft4))
-STAGE(5, FN(dft5))
-STAGE(8, FN(dft8))
-STAGE(16, FN(dft16))
-
-/* Calls fn with r as a constant where that is common, so that what it does is
- * written out. */
-#define BY_RADIX(r, set, fn, ...) \
-    switch (r) { \
-    case 3: IF_HAS(set, 1u << 3, fn(3, __VA_ARGS__)); break; \
-    case 4: IF_HAS(set, 1u << 4, fn(4, __VA_ARGS__)); break; \
-    case 5: IF_HAS(set, 1u << 5, fn(5, __VA_ARGS__)); break; \
-    case 7: IF_HAS(set, 1u << 7, fn(7, __VA_ARGS__)); break; \
-    case 9: IF_HAS(set, 1u << 9, fn(9, __VA_ARGS__)); break; \
-    case 11: IF_HAS(set, 1u << 11, fn(11, __VA_ARGS__)); break; \
-    case 13: IF_HAS(set, 1u << 13, fn(13, __VA_ARGS__)); break; \
-    case 15: IF_HAS(set, 1u << 15, fn(15, __VA_ARGS__)); break; \
-    default: IF_HAS(set, OTHER_RADIX, fn(r, __VA_ARGS__)); break; \
-    }
-
-/* The r roots come before the stage's own. */
-DL_INLINE void FN(odd_stage)(int r, PLANES x, PLANES y, SIZES z,
-                             const DL_GLOBAL REAL *w, int64_t lid)
-{
-    (void)lid;
-    EACH(p, q, z.m, z.s, {
-        const DL_GLOBAL REAL *wp = w + 2 * r + 2 * (r - 1) * p;
-        INDEX to = FN(row_to)(&z, r, p) + q;
-        NUM v[MOST_RADIX];
-
-        for (int i = 0; i < r; i++)
-            v[i] = FN(pick)(x, FN(row_of)(&z, p, i) + q);
-        FN(dft_odd)(v, r, w);
-        for (int k = 0; k < r; k++) {
-            if (k)
-                v[k] = FN(by_root)(v[k], wp + 2 * k - 2);
-            FN(lay)(y, to + z.s * k, v[k]);
-        }
-    })
-}
-
-DL_PIECE void FN(stage_odd)(PLANES x, PLANES y, int r, uint32_t set, SIZES z,
-                            const DL_GLOBAL REAL *w, int64_t lid)
-{
-    (void)set;
-    BY_RADIX(r, set, FN(odd_stage), x, y, z, w, lid)
-}
-
-/* The first stage of a real line, in the planes of real parts: of its
- * results the first half says all.  Its roots come before its own. */
-DL_INLINE void FN(real_stage)(int r, PLANES x, PLANES y, SIZES z,
-                              const DL_GLOBAL REAL *w, int64_t lid)
-{
-    const int h = r / 2;
-
-    (void)lid;
-    EACH(p, q, z.m, z.s, {
-        const DL_GLOBAL REAL *wp = w + 2 * r + 2 * h * p;
-        INDEX to = FN(row_to)(&z, h + 1, p) + q;
-        VEC u[MOST_RADIX];
-        NUM v[MOST_RADIX / 2 + 1];
-
-        for (int i = 0; i < r; i++)
-            u[i] = FN(look)(x.re, FN(row_of)(&z, p, i) + q);
-        FN(dft_real)(u, v, r, w);
-        for (int k = 0; k <= h; k++) {
-            if (k)
-                v[k] = FN(by_root)(v[k], wp + 2 * k - 2);
-            FN(lay)(y, to + z.s * k, v[k]);
-        }
-    })
-    SYNC();
-}
-
-DL_PIECE void FN(stage_real)(PLANES x, PLANES y, int r, SIZES z,
-                             const DL_GLOBAL REAL *w, int64_t lid)
-{
-    BY_RADIX(r, ALL_RADICES, FN(real_stage), x, y, z, w, lid)
-}
-
-/* The first s at most: what lies behind them has been written. */
-DL_INLINE void FN(put_some)(PLANE p, INDEX at, VEC v, INDEX s)
-{
-#if SD_LANES > 1
-    if (s < LANES) {
-        for (int64_t i = 0; i < s; i++)
-            p[at + i] = v[i];
-        return;
-    }
-#endif
-    (void)s;
-    FN(set)(p, at, v);
-}
-
-/* The last stage of a line that becomes real, by the same table. */
-DL_INLINE void FN(to_real_stage)(int r, PLANES x, PLANES y, SIZES z,
-                                 const DL_GLOBAL REAL *w, int64_t lid)
-{
-    const int h = r / 2;
-
-    (void)lid;
-    EACH(p, q, z.m, z.s, {
-        const DL_GLOBAL REAL *wp = w + 2 * r + 2 * h * p;
-        VEC u[MOST_RADIX];
-        NUM v[MOST_RADIX / 2 + 1];
-
-        for (int k = 0; k <= h; k++) {
-            v[k] = FN(pick)(x, q + z.s * ((h + 1) * p + k));
-            if (k) /* backwards */
-                v[k] = FN(times)(v[k], (VEC)wp[2 * k - 2], -(VEC)wp[2 * k - 1]);
-        }
-        FN(dft_to_real)(v, u, r, w);
-        for (int i = 0; i < r; i++)
-            FN(put_some)(y.re, FN(row_of)(&z, p, i) + q, u[i], z.s);
-    })
-    SYNC();
-}
-
-DL_PIECE void FN(stage_to_real)(PLANES x, PLANES y, int r, SIZES z,
-                                const DL_GLOBAL REAL *w, int64_t lid)
-{
-    BY_RADIX(r, ALL_RADICES, FN(to_real_stage), x, y, z, w, lid)
-}
-
-/* How many numbers of the table a stage takes. */
-DL_INLINE int64_t FN(stage)(PLANES x, PLANES y, int r, uint32_t set, SIZES z,
-                            const DL_GLOBAL REAL *w, int64_t lid)
-{
-    switch (r) {
-    case 16: IF_HAS(set, 1u << 16, FN(stage16)(x, y, z, w, lid)); break;
-    case 8: IF_HAS(set, 1u << 8, FN(stage8)(x, y, z, w, lid)); break;
-    case 5: IF_HAS(set, 1u << 5, FN(stage5)(x, y, z, w, lid)); break;
-    case 4: IF_HAS(set, 1u << 4, FN(stage4)(x, y, z, w, lid)); break;
-    case 3: IF_HAS(set, 1u << 3, FN(stage3)(x, y, z, w, lid)); break;
-    case 2: IF_HAS(set, 1u << 2, FN(stage2)(x, y, z, w, lid)); break;
-    default:
-        IF_HAS(set, ODD_RADICES,
-               FN(stage_odd)(x, y, r, set & ODD_RADICES, z, w, lid));
-        return 2 * r + 2 * (r - 1) * z.m;
-    }
-    return 2 * (r - 1) * z.m;
-}
-
-/* 0: there is none. */
-DL_INLINE int FN(radix)(const PLAN *f, int i)
-{
-    /* no index: on GPUs f is no memory */
-    int64_t eight = i < 8 ? f->radix[0] : f->radix[1];
-
-    return i < 16 ? (int)(eight >> (i % 8 * 8) & 255) : 0;
-}
-
-/* A bit for each radix of f's stages. */
-DL_INLINE uint32_t FN(radices)(const PLAN *f)
-{
-    uint32_t set = 0;
-
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 16; i++) {
-        int r = FN(radix)(f, i);
-
-        set |= r <= 16 ? 1u << r : OTHER_RADIX;
-    }
-    return set;
-}
-
-/* Rows between gaps before stage i, which has m of them; 0: there are none. */
-DL_INLINE INDEX FN(gaps)(const PLAN *f, int i, INDEX m)
-{
-    int r = FN(radix)(f, i);
-
-    return SD_LANES > 1 && r && r <= FFT_GAPS ? m / r : 0;
-}
-
-/* All stages over `m` rows of s numbers, by the table from w on; the result is
- * in a or b, which trade places so that it is a.  Returns the table's rest. */
-DL_INLINE const DL_GLOBAL REAL *FN(stages)(const PLAN *f,
-                                           const DL_GLOBAL REAL *w, INDEX m,
-                                           INDEX s, INDEX gap, PLANES *a,
-                                           PLANES *b, int64_t lid)
-{
-    const uint32_t set = FN(radices)(f);
-
-    for (int i = 0, r; (r = FN(radix)(f, i)) != 0; i++) {
-        SIZES z = {m / r, s, gap, FN(gaps)(f, i + 1, m / r)};
-
-        w += FN(stage)(*a, *b, r, set, z, w, lid);
-        gap = z.each ? FFT_GAP : 0;
-        m /= r;
-        s *= r;
-        FN(swap)(a, b);
-        SYNC();
-    }
-    return w;
-}
+#include "dl_fft_io.h"
+#include "dl_fft_stages.h"
 
 /* ---- across the columns of a long line ---- */
 
@@ -412,12 +156,13 @@ DL_INLINE void FN(columns)(const DL_WORK REAL *x, INDEX k, int R, VEC *out)
 
 /* y[k + rows j] = the transform over j of w(n, k j) x[k, j], for all rows k.
  * Where R is odd its roots come first; those of column 0 are left out. */
-DL_INLINE void FN(cross)(PLANES x, PLANES y, int R, INDEX rows,
+DL_INLINE void FN(cross)(const PLAN *f, PLANES x, PLANES y, int R, INDEX rows,
                          const DL_GLOBAL REAL *w, int64_t lid)
 {
     const DL_GLOBAL REAL *root = w, *wr = w + (R % 2 ? 2 * R : 0) - rows;
     const DL_GLOBAL REAL *wi = wr + rows * (R - 1);
 
+    (void)f;
     (void)lid;
     EACH(p, k, (INDEX)1, rows, {
         VEC re[MOST_ACROSS], im[MOST_ACROSS];
@@ -439,21 +184,27 @@ DL_INLINE void FN(cross)(PLANES x, PLANES y, int R, INDEX rows,
             FN(dft8)(v);
         else
             FN(dft_odd)(v, R, root);
+#if SD_LANES == 1
+        if (f->writes_y) {
+            FN(lay_in_y)(f, k, rows, R, v);
+            continue;
+        }
+#endif
         WRITTEN_OUT for (int j = 0; j < R; j++)
             FN(lay)(y, k + rows * j, v[j]);
     })
 }
 
-DL_PIECE void FN(across16)(PLANES x, PLANES y, INDEX rows,
+DL_PIECE void FN(across16)(const PLAN *f, PLANES x, PLANES y, INDEX rows,
                            const DL_GLOBAL REAL *w, int64_t lid)
 {
-    FN(cross)(x, y, 16, rows, w, lid);
+    FN(cross)(f, x, y, 16, rows, w, lid);
 }
 
-DL_PIECE void FN(across_any)(PLANES x, PLANES y, int R, INDEX rows,
-                             const DL_GLOBAL REAL *w, int64_t lid)
+DL_PIECE void FN(across_any)(const PLAN *f, PLANES x, PLANES y, int R,
+                             INDEX rows, const DL_GLOBAL REAL *w, int64_t lid)
 {
-    FN(cross)(x, y, R, rows, w, lid);
+    FN(cross)(f, x, y, R, rows, w, lid);
 }
 
 /* What the stages of lines begin with: the table, their rows of s numbers, and
@@ -488,7 +239,7 @@ DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
     const int r = (int)f->real;
     const INDEX n = (INDEX)f->n, width = (INDEX)f->width;
     const INDEX across = (INDEX)f->across, rows = across ? n / across : n;
-    const SIZES z = {r ? n / r : n, width, 0, 0};
+    const SIZES z = {r ? n / r : n, width, 0, 0, false, false};
     COURSE c = {f->table, rows, across ? across : width, 0};
 
     if (r)
@@ -498,9 +249,9 @@ DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
         FN(stage_to_real)((PLANES){a->im, a->re}, (PLANES){b->im, b->re}, r, z,
                           f->table, lid);
     else if (f->across == 16)
-        FN(across16)(*a, *b, rows, c.w, lid);
+        FN(across16)(f, *a, *b, rows, c.w, lid);
     else if (f->across)
-        FN(across_any)(*a, *b, (int)f->across, rows, c.w, lid);
+        FN(across_any)(f, *a, *b, (int)f->across, rows, c.w, lid);
     else
         return;
     FN(swap)(a, b);
@@ -510,7 +261,6 @@ DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
 /* ---- the whole ---- */
 
 #include "dl_fft_ends.h"
-#include "dl_fft_io.h"
 
 DL_PIECE void FN(load)(const PLAN *f, int64_t item, const DL_GLOBAL REAL *x,
                        int64_t rows, PLANES a, int64_t lid)
@@ -539,19 +289,25 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
                 int64_t extra, int64_t whole)
 {
     const bool back = flags & FFT_INVERSE;
+    /* has stages, and nothing before or after them but what they read */
+    const bool plain = SD_LANES == 1 && radix0 && !whole && !real &&
+                       !(flags & FFT_CHIRP);
     const PLAN f = {
         n, flags, width, across, nline, lines_i, lines_c,
         {in_b, in_i, in_c, in_step, in_im, back ? whole : 0},
         {out_b, out_i, out_c, out_step, out_im, back ? 0 : whole},
         {radix0, radix1}, real, length, turn, turn_c, extra,
-        FN(part_of)(flags, count), table};
+        FN(part_of)(flags, count), table, item, (DL_GLOBAL REAL *)x, y,
+        plain && in_im == 1 && !(flags & FFT_HALF_IN),
+        plain && out_im == 1 && !(flags & FFT_HALF_OUT) && !turn};
     const int64_t size = ROOM(FFT_PLANE((n + 1) * width));
     PLANE p = work + FFT_EDGE;
     PLANE space = p + 4 * size;
     PLANES a = {p, p + size}, b = {p + 2 * size, p + 3 * size};
 
-    FN(load)(&f, item, x, FN(rows)(&f, flags & FFT_HALF_IN),
-             FN(flipped)(&f, a), lid);
+    if (!f.reads_x)
+        FN(load)(&f, item, x, FN(rows)(&f, flags & FFT_HALF_IN),
+                 FN(flipped)(&f, a), lid);
     FN(begin)(&f, &a, &b, space, lid);
     for (int turn = 0; turn <= (flags & FFT_CHIRP ? 1 : 0); turn++) {
         if (turn)
@@ -561,6 +317,7 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
     if (flags & FFT_CHIRP)
         FN(unchirp)(&f, &a, &b, space, lid);
     FN(end)(&f, item, &a, &b, space, lid);
-    FN(store)(&f, item, FN(flipped)(&f, a), FN(rows)(&f, flags & FFT_HALF_OUT),
-              y, lid);
+    if (!f.writes_y)
+        FN(store)(&f, item, FN(flipped)(&f, a),
+                  FN(rows)(&f, flags & FFT_HALF_OUT), y, lid);
 }

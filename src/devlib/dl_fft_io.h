@@ -78,6 +78,57 @@ DL_INLINE int64_t FN(line_step)(const PLAN *f, const LIE *l)
     return f->lines_c > 1 ? l->c : f->lines_i > 1 ? l->i : l->b;
 }
 
+/* Do the numbers of a line lie nearer to each other than lines do? */
+DL_INLINE bool FN(lies_along)(const PLAN *f, const LIE *l)
+{
+    return f->width > 1 && l->step < FN(line_step)(f, l);
+}
+
+/* The pair of numbers of the array at a block's place `at`.  What there is no
+ * line for is a copy of the last. */
+DL_INLINE DL_GLOBAL REAL *FN(pair_at)(const PLAN *f, const LIE *l,
+                                      DL_GLOBAL REAL *p, INDEX at)
+{
+    const INDEX row = ROW(at, f->width), col = at - row * (INDEX)f->width;
+    const int64_t line = f->item * f->width + col;
+
+    return p + FN(start)(f, l, line < f->nline ? line : f->nline - 1) +
+           row * l->step;
+}
+
+/* r numbers of the array from a block's place `at` on, `apart` places from each
+ * other. */
+DL_INLINE void FN(pick_of_x)(const PLAN *f, INDEX at, INDEX apart, int r,
+                             NUM *v)
+{
+    const DL_GLOBAL REAL *p = FN(pair_at)(f, &f->in, f->x, at);
+    const int64_t step = ROW(apart, f->width) * f->in.step;
+
+    for (int i = 0; i < r; i++) {
+        v[i] = FN(get_pairs)(p + i * step);
+        if (f->flags & FFT_INVERSE)
+            v[i] = (NUM){v[i].im, v[i].re};
+    }
+}
+
+/* The same of the result, unless there is no such line. */
+DL_INLINE void FN(lay_in_y)(const PLAN *f, INDEX at, INDEX apart, int r,
+                            const NUM *v)
+{
+    const INDEX col = at - ROW(at, f->width) * (INDEX)f->width;
+    DL_GLOBAL REAL *p = FN(pair_at)(f, &f->out, f->y, at);
+    const int64_t step = ROW(apart, f->width) * f->out.step;
+
+    if (f->item * f->width + col >= f->nline)
+        return;
+    for (int i = 0; i < r; i++) {
+        const NUM t = {v[i].re * f->part, v[i].im * f->part};
+
+        FN(put_pairs)(p + i * step,
+                      f->flags & FFT_INVERSE ? (NUM){t.im, t.re} : t);
+    }
+}
+
 /* Work items side by side take what lies side by side: rows of a line, or
  * lines.  What there is no line for is a copy of the last. */
 DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,

@@ -42,28 +42,36 @@ static void write_join(const char *type, int items, char *text)
 /* Two registers become one: a register's rows become half as long, by op of
  * their two halves, and those of the next register stand behind them.  Four
  * times of that leave one register, in which row i is at i; of 8 rows of 8
- * items three times. */
+ * items three times.  Floats are read and written at the same place of a
+ * register, or are moved there: so the lower halves of both are put side by
+ * side first, and the upper ones, as words. */
 static void write_rows(const char *op, int items, char *text)
 {
-    int from = 0, to = 0, all = items / 2, n;
+    int from = 0, to = 0, n;
 
     n = snprintf(text, TEXT,
-                 "{\n.decl ROWS v_type=G type=f num_elts=%d align=GRF\n",
-                 items * items);
+                 "{\n.decl ROWS v_type=G type=f num_elts=%d align=GRF\n"
+                 ".decl WORDS v_type=G type=ud num_elts=%d align=GRF "
+                 "alias=<ROWS,0>\n"
+                 ".decl GIVEN v_type=G type=ud num_elts=%d align=GRF "
+                 "alias=<$1,0>\n",
+                 items * (items + 2), items * (items + 2), items * items);
 
-    for (int half = all; half; half /= 2) {
-        for (int i = 0; i < 2 * half; i++) {
-            char in[16], out[16];
+    for (int half = items / 2, beside = items; half; half /= 2) {
+        const char *in = half == items / 2 ? "GIVEN" : "WORDS";
 
-            snprintf(in, sizeof in, "%s(%d", half == all ? "$1" : "ROWS",
-                     from + i);
-            snprintf(out, sizeof out, "%s(%d", half > 1 ? "ROWS" : "$0",
-                     half > 1 ? to + i / 2 : 0);
+        for (int i = 0; i < half; i++) {
+            for (int upper = 0; upper < 2; upper++)
+                n += snprintf(text + n, (size_t)(TEXT - n),
+                              "mov (M1_NM, %d) WORDS(%d,0)<1> "
+                              "%s(%d,%d)<%d;%d,1>\n",
+                              items, beside + upper, in, from + 2 * i,
+                              upper * half, 2 * half, half);
             n += snprintf(text + n, (size_t)(TEXT - n),
-                          "%s (M1_NM, %d) %s,%d)<1> %s,0)<%d;%d,1> "
-                          "%s,%d)<%d;%d,1>\n",
-                          op, all, out, i % 2 * all, in, 2 * half, half, in,
-                          half, 2 * half, half);
+                          "%s (M1_NM, %d) %s(%d,0)<1> ROWS(%d,0)<1;1,0> "
+                          "ROWS(%d,0)<1;1,0>\n",
+                          op, items, half > 1 ? "ROWS" : "$0",
+                          half > 1 ? to + i : 0, beside, beside + 1);
         }
         from = to;
         to += half;

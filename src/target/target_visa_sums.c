@@ -192,11 +192,11 @@ static void write_scale(LLVMValueRef call, const char *type, int items,
     int n = 0;
 
     (void)type;
-    for (unsigned i = 0; i < ROWS; i++)
+    for (unsigned i = 0; i < ROWS; i += 2) /* an instruction has two rows */
         n += snprintf(text + n, (size_t)(TEXT - n),
-                      "mul (M1, %d) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
-                      "$0(0,%u)<0;1,0>\n",
-                      items, sum, i, sum, i, of + i);
+                      "mul (M1_NM, %d) SUM%u(%u,0)<1> SUM%u(%u,0)<1;1,0> "
+                      "$0(0,%u)<1;%d,0>\n",
+                      2 * items, sum, i, sum, i, of + i, items);
 }
 
 static void write_fold(LLVMValueRef call, const char *type, int items,

@@ -527,12 +527,11 @@ enum { HLO_ATTEND_LEAST_READ = 32, HLO_ATTEND_MOST_READ = 128,
        HLO_ATTEND_MOST_ROWS = 1 << 24 /* of a matrix, and bytes of one */ };
 bool hlo_attend_is_matrices(const hlo_attend *a);
 /* Or those whose items bring k and v?  v's last dimension are keys: it is
- * turned.  Keys are whole blocks, d whole steps of 16; it is no gradient and
- * gives nothing for one. */
+ * turned, and has whole blocks of them, those behind the last one zeros.  e is
+ * MOST_READ at most; it is no gradient and gives nothing for one. */
 enum { HLO_ATTEND_KEYS_GATHERED = 32, HLO_ATTEND_STEP_GATHERED = 16 };
 bool hlo_attend_is_turned(const hlo_attend *a);
 bool hlo_attend_is_gathered(const hlo_attend *a);
-bool hlo_attend_fits_gathering(int64_t keys, int64_t d, int64_t e);
 /* As far as it is told by the dimensions of a position of q and k, and of v,
  * and by the rows of a matrix and the elements of one. */
 bool hlo_attend_fits_blocks(int64_t d, int64_t e);

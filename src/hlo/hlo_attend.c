@@ -23,10 +23,18 @@ static int axis_of(char letter)
     return letter >= 'A' && letter < 'A' + HLO_ATTEND_BATCH ? letter - 'A' : -1;
 }
 
+/* v's last dimension may have more keys than k has, which nobody sees. */
+static bool is_extent(const hlo_attend *a, int axis, int64_t n, bool more)
+{
+    return !a->extent[axis] || a->extent[axis] == n ||
+           (more && axis == HLO_ATTEND_K && a->extent[axis] < n);
+}
+
 /* Reads what *at says of an array of shape s, and goes on behind it. */
 static bool read_array(const char **at, const sd_shape *s, hlo_attend *a,
                        int64_t *stride)
 {
+    bool v = a->kind == HLO_ATTEND_VALUE && stride == a->stride[2];
     int64_t by = 1;
 
     if (!sd_shape_is_array(s) ||
@@ -36,9 +44,9 @@ static bool read_array(const char **at, const sd_shape *s, hlo_attend *a,
         int axis = axis_of((*at)[i]);
 
         if (axis < 0 || stride[axis] || s->dim[i] < 1 ||
-            (a->extent[axis] && a->extent[axis] != s->dim[i]))
+            !is_extent(a, axis, s->dim[i], v && i == s->rank - 1))
             return false;
-        a->extent[axis] = s->dim[i];
+        a->extent[axis] = a->extent[axis] ? a->extent[axis] : s->dim[i];
         stride[axis] = by;
         by *= s->dim[i];
     }
@@ -228,18 +236,11 @@ static bool fits_lines(const hlo_attend *a)
     return true;
 }
 
-bool hlo_attend_fits_gathering(int64_t keys, int64_t d, int64_t e)
-{
-    return keys % HLO_ATTEND_KEYS_GATHERED == 0 &&
-           d % HLO_ATTEND_STEP_GATHERED == 0 && e <= HLO_ATTEND_MOST_READ;
-}
-
 bool hlo_attend_is_gathered(const hlo_attend *a)
 {
     return hlo_attend_is_turned(a) && a->nresult == 1 &&
-           hlo_attend_fits_gathering(a->extent[HLO_ATTEND_K],
-                                     a->extent[HLO_ATTEND_D],
-                                     a->extent[HLO_ATTEND_E]);
+           a->stride[2][HLO_ATTEND_E] % HLO_ATTEND_KEYS_GATHERED == 0 &&
+           a->extent[HLO_ATTEND_E] <= HLO_ATTEND_MOST_READ;
 }
 
 bool hlo_attend_fits_blocks(int64_t d, int64_t e)

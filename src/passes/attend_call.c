@@ -277,6 +277,21 @@ attend_view attend_value_view(const attend_pattern *p)
     return v;
 }
 
+/* v as kernels want it; turned, it has whole blocks of keys. */
+static operand find_value(const attend_pattern *p, hlo_at at)
+{
+    operand v =
+        last_axis(p, at, p->value, attend_value_view(p),
+                  hlo_attend_letter(p->turned ? HLO_ATTEND_K : HLO_ATTEND_E));
+    int last = v.in->shape->rank - 1;
+    int64_t keys = v.in->shape->dim[last] % HLO_ATTEND_KEYS_GATHERED;
+
+    if (p->turned && keys)
+        v.in = hlo_make_pad_dim(at, v.in, NULL, last, 0,
+                                HLO_ATTEND_KEYS_GATHERED - keys);
+    return v;
+}
+
 /* q, k and v; behind `nown` operands those that functions of a score read. */
 static int find_operands(const attend_pattern *p, hlo_at at, operand *x,
                          int nown)
@@ -289,9 +304,7 @@ static int find_operands(const attend_pattern *p, hlo_at at, operand *x,
                       attend_operand_view(p->dot, of, &p->dot_view, ATTEND_D),
                       hlo_attend_letter(HLO_ATTEND_D));
     }
-    x[2] =
-        last_axis(p, at, p->value, attend_value_view(p),
-                  hlo_attend_letter(p->turned ? HLO_ATTEND_K : HLO_ATTEND_E));
+    x[2] = find_value(p, at);
     for (int i = 0; i < p->nleaf; i++)
         x[nown + i] = apart(p, at, p->leaf[i].in, &p->leaf[i].v);
     return nown + p->nleaf;

@@ -307,8 +307,7 @@ static bool fits(attend_pattern *p, const device_desc *dev)
            fits_index(p->dot->arg[1]) && fits_index(p->value) &&
            fits_index(p->last) && fills_device(p, dev) &&
            (dev->features & DEVICE_HAS_WGMMA ||
-            (p->turned ? hlo_attend_fits_gathering(p->extent[p->key], depth,
-                                                   p->extent[ATTEND_E])
+            (p->turned ? p->extent[ATTEND_E] <= HLO_ATTEND_MOST_READ
                        : fits_matrices(p)));
 }
 

@@ -329,10 +329,13 @@ static void tile_gradient(plan_attend *a)
     a->pairs = PAIRS + 1;
 }
 
-/* Of q, in local memory. */
+/* Of q, in local memory: whole steps of d. */
 static size_t gathered_bytes(const plan_attend *a)
 {
-    return (size_t)(a->rows * a->of.extent[HLO_ATTEND_D]) * sizeof(uint16_t);
+    int64_t d =
+        plan_round_up(a->of.extent[HLO_ATTEND_D], HLO_ATTEND_STEP_GATHERED);
+
+    return (size_t)(a->rows * d) * sizeof(uint16_t);
 }
 
 /* Columns of sums that a sub-group has at a time. */
@@ -382,7 +385,7 @@ static void tile_gathering(plan_kernel *k)
     int64_t sums = a->of.extent[HLO_ATTEND_E];
 
     a->rows = READERS * of->m * (sums <= MOST_NARROW ? 2 : 1);
-    a->keys = sums <= MOST_NARROW / 2 || sums > MOST_NARROW
+    a->keys = sums <= MOST_NARROW * 3 / 4 || sums > MOST_NARROW
                   ? HLO_ATTEND_KEYS_GATHERED
                   : HLO_ATTEND_STEP_GATHERED;
     k->subgroup = of->items;

@@ -8,6 +8,10 @@
  *   k      an item reads a key's part of a step, 32 bytes: a right operand
  *   v      lies turned, keys last: an item reads a column's part of a step
  *
+ * Behind the last column of q and k there are zeros up to a whole step; in
+ * place of a key that is not there the last one again, of which nobody takes a
+ * score, and v has zeros for it.
+ *
  * Scores are taken as in emit_attend_read.c: numbers of rows are a row an item,
  * of each eight its own, and the scores of two eights of keys, rounded, are a
  * left operand as they lie. */
@@ -53,6 +57,21 @@ static LLVMValueRef row_of(gatherer *d, int h, int r)
     return emit_plus(d->t.e, d->t.first, h * ROWS + r);
 }
 
+/* Columns that a step has of q and k. */
+static int columns_in(const gatherer *d, int turn)
+{
+    return SD_MIN(STEP, (int)d->t.a->of.extent[HLO_ATTEND_D] - turn * STEP);
+}
+
+/* Does a row of q have the item's word of a step?  NULL: it has all. */
+static LLVMValueRef has_word(gatherer *d, int turn)
+{
+    emit *e = d->t.e;
+    int n = columns_in(d, turn);
+
+    return n < STEP ? emit_below(e, d->t.mate, emit_si(e, n / 2)) : NULL;
+}
+
 /* Copies the sub-group's rows of q; in place of those that are not there the
  * last one again. */
 static void copy_q(gatherer *d)
@@ -70,11 +89,16 @@ static void copy_q(gatherer *d)
                   emit_times(e, t->mate, 2));
     to = emit_mad(e, t->mate, WORD, emit_mad(e, l.at, BYTES, d->q));
     for (int turn = 0; turn < d->turns; turn++) {
-        LLVMValueRef p = emit_element(e, SD_BF16, t->base[OF_Q],
-                                      emit_plus(e, at, turn * STEP)),
-                     v = LLVMBuildLoad2(e->b, e->i32, p, "");
+        LLVMValueRef there = has_word(d, turn), from, v;
 
+        from = emit_plus(e, at, turn * STEP);
+        if (there)
+            from = emit_select(e, there, from, at);
+        v = LLVMBuildLoad2(e->b, e->i32,
+                           emit_element(e, SD_BF16, t->base[OF_Q], from), "");
         LLVMSetAlignment(v, WORD);
+        if (there)
+            v = emit_select(e, there, v, LLVMConstNull(e->i32));
         LLVMBuildStore(
             e->b, v, emit_local(e, emit_plus(e, to, turn * d->halves * BLOCK)));
     }
@@ -90,17 +114,24 @@ static LLVMValueRef read_q(gatherer *d, int turn, int h)
     return e->abi->attend->local_rows(e, emit_local(e, at));
 }
 
-/* What the item reads of an eight of keys or columns. */
-static LLVMValueRef read_words(gatherer *d, LLVMValueRef p, int64_t elements)
+/* What the item reads of an eight of keys or columns, of which a step has so
+ * many numbers, and zeros behind them. */
+static LLVMValueRef read_words(gatherer *d, LLVMValueRef p, int64_t elements,
+                               int numbers)
 {
     emit *e = d->t.e;
+    int lane[ROWS], n = numbers / 2;
     LLVMValueRef v;
 
     p = emit_behind(e, e->i8, p,
                     emit_si(e, elements * (int64_t)sizeof(uint16_t)));
-    v = LLVMBuildLoad2(e->b, words_type(e), p, "");
+    v = LLVMBuildLoad2(e->b, LLVMVectorType(e->i32, (unsigned)n), p, "");
     LLVMSetAlignment(v, WORD);
-    return v;
+    for (int i = 0; i < ROWS; i++)
+        lane[i] = SD_MIN(i, n);
+    return n == ROWS
+               ? v
+               : emit_shuffle(e, v, LLVMConstNull(LLVMTypeOf(v)), lane, ROWS);
 }
 
 static LLVMValueRef item_base(gatherer *d, int array, int axis)
@@ -125,21 +156,44 @@ static LLVMValueRef base_of_block(gatherer *d, LLVMValueRef item, int array,
 
 /* ---- a block ---- */
 
+/* Where the item's key of each of the block's eights lies: in place of one that
+ * is not there the last one. */
+static void find_keys(gatherer *d, LLVMValueRef block, LLVMValueRef *base)
+{
+    emit *e = d->t.e;
+    const plan_attend *a = d->t.a;
+    int64_t n = a->of.extent[HLO_ATTEND_K],
+            pitch = a->of.stride[OF_K][HLO_ATTEND_K];
+    LLVMValueRef at, key = emit_mad(e, block, a->keys, d->t.mate);
+
+    base[0] = base_of_block(d, d->k, OF_K, block);
+    for (int i = 0; i < d->keys; i++) {
+        if (n % a->keys == 0) {
+            base[i] =
+                emit_element(e, SD_BF16, base[0], emit_si(e, i * ROWS * pitch));
+            continue;
+        }
+        at = emit_smaller(e, emit_plus(e, key, i * ROWS), emit_si(e, n - 1));
+        base[i] =
+            emit_element(e, SD_BF16, d->t.base[OF_K], emit_times(e, at, pitch));
+    }
+}
+
 /* Products of q's rows and the block's keys: s[halves * i + h] is of the keys'
  * eight number i. */
 static void multiply_keys(gatherer *d, LLVMValueRef block, LLVMValueRef *s)
 {
     emit *e = d->t.e;
-    LLVMValueRef from = base_of_block(d, d->k, OF_K, block);
-    int64_t pitch = d->t.a->of.stride[OF_K][HLO_ATTEND_K];
+    LLVMValueRef from[ATTEND_TOGETHER];
 
+    find_keys(d, block, from);
     for (int i = 0; i < d->halves * d->keys; i++)
         s[i] = LLVMConstNull(attend_rows_type(e));
     for (int turn = 0; turn < d->turns; turn++) {
         LLVMValueRef q[HALVES], y[ATTEND_TOGETHER];
 
         for (int i = 0; i < d->keys; i++)
-            y[i] = read_words(d, from, i * ROWS * pitch + turn * STEP);
+            y[i] = read_words(d, from[i], turn * STEP, columns_in(d, turn));
         for (int h = 0; h < d->halves; h++)
             q[h] = read_q(d, turn, h);
         for (int i = 0; i < d->halves * d->keys; i++)
@@ -248,7 +302,8 @@ static void multiply_values(gatherer *d, LLVMValueRef block,
             if (c % ATTEND_TOGETHER == 0)
                 for (int j = c; j < SD_MIN(c + ATTEND_TOGETHER, d->columns);
                      j++)
-                    y[j - c] = read_words(d, from, j * ROWS * pitch + i * ROWS);
+                    y[j - c] =
+                        read_words(d, from, j * ROWS * pitch + i * ROWS, STEP);
             for (int h = 0; h < d->halves; h++)
                 e->abi->attend->sum_product(e, &d->sum[d->halves * c + h], w[h],
                                             y[c % ATTEND_TOGETHER]);
@@ -354,7 +409,7 @@ static void begin(gatherer *d)
     int n;
 
     d->keys = t->a->keys / ROWS;
-    d->turns = (int)extent[HLO_ATTEND_D] / STEP;
+    d->turns = ((int)extent[HLO_ATTEND_D] + STEP - 1) / STEP;
     d->columns = (int)extent[HLO_ATTEND_E] / ROWS;
     d->halves = t->a->rows / (e->k->group / e->k->subgroup) / ROWS;
     n = d->halves * (d->columns + 1);

@@ -391,7 +391,7 @@ static const char *write_attention(sd_arena *a, const attention *p)
         p->batch, p->rows, p->heads, p->shared, p->e);
 }
 
-/* Of the last ones keys are whole blocks for a GPU without such messages. */
+/* Of the last ones keys are whole blocks for all GPUs. */
 static const attention form[ENGINE_ATTENTIONS] = {
     {"bf16", "bf16", 1, 1, 1, 128, 128, 64, 64, 0, NULL, NULL, false},
     {"bf16", "f32", 2, 3, 1, 130, 75, 40, 40, -40, "-1e30", NULL, false},

@@ -31,9 +31,9 @@ typedef struct {
 } engine_program;
 
 engine_program engine_program_drawn(sd_arena *a, uint64_t seed);
-/* Attention that is one kernel where operands are read by blocks; from GATHERED
- * on where items read them, too. */
-enum { ENGINE_ATTENTIONS = 15, ENGINE_GATHERED = 8 };
+/* Attention that is one kernel where operands are read by blocks, and where
+ * items read them. */
+enum { ENGINE_ATTENTIONS = 15 };
 engine_program engine_program_attention(sd_arena *a, int i);
 /* The same with its gradient: three kernels. */
 enum { ENGINE_GRADIENTS = 8 };

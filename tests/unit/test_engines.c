@@ -455,8 +455,7 @@ static void test_attention(void **state)
 {
     int bad = 0;
 
-    for (int i = strstr(like, "pvc") ? 0 : ENGINE_GATHERED;
-         i < ENGINE_ATTENTIONS; i++) {
+    for (int i = 0; i < ENGINE_ATTENTIONS; i++) {
         sd_arena *a = sd_arena_create();
         engine_program p = engine_program_attention(a, i);
         int before = attending;

@@ -398,13 +398,15 @@ static void plans_read_as_before(void **state)
                {"columns_apart", 0, 1},
                {"rows_any_order", 0, 1},
                {"attend", 1, 3},
+               {"attend", 4, 5},
                {"attend_gradient", 1, 3},
                {"product_vector", 0, 1},
+               {"matmul_s8", 4, 5},
                {"large/rows_crossed", 2, 3},
                {"large/product_pages", 0, 1}};
     static const char *const device[] = {"host:v4", "cl:pvc", "cuda:sm_90",
-                                         "host:v3"};
-    static const char *const suffix[] = {"v4", "pvc", "sm_90", "own"};
+                                         "host:v3", "cl:dg2-g10"};
+    static const char *const suffix[] = {"v4", "pvc", "sm_90", "own", "dg2"};
 
     (void)state;
     for (size_t i = 0; i < SD_COUNTOF(row); i++)

@@ -88,6 +88,10 @@ typedef struct {
 extern const hlo_algorithm hlo_algorithm_table[HLO_ALGORITHM_COUNT];
 const hlo_algorithm *hlo_algorithm_of(const char *name); /* NULL: no such */
 
+/* Terms of a dot that are added as rounded products of floats are, on all devices
+ * and whatever computes it but for a library. */
+enum { HLO_FEW_TERMS = 8 };
+
 typedef struct { /* result: batch dims, lhs free, rhs free */
     hlo_dims lhs_batch, rhs_batch, lhs_contract, rhs_contract;
     hlo_prec prec[2];

@@ -41,9 +41,10 @@ static bool same_node(const plan_node *x, const plan_node *y)
         x->nout != y->nout || x->out != y->out ||
         x->order.lanes != y->order.lanes || x->order.chunk != y->order.chunk ||
         x->order.cut != y->order.cut || x->parked != y->parked ||
-        x->exclusive != y->exclusive || x->meets != y->meets ||
-        x->pass != y->pass || x->wide != y->wide || x->staged != y->staged ||
-        x->area != y->area || x->of_bf16 != y->of_bf16 ||
+        x->exclusive != y->exclusive || x->apart != y->apart ||
+        x->meets != y->meets || x->pass != y->pass || x->wide != y->wide ||
+        x->staged != y->staged || x->area != y->area ||
+        x->of_bf16 != y->of_bf16 ||
         memcmp(x->value, y->value, sizeof x->value) != 0 ||
         plan_node_attributes(x) != plan_node_attributes(y))
         return false;

@@ -222,6 +222,20 @@ static plan_node *one_product(plan_lowering *lw, sd_dtype t, plan_node **side)
     return plan_node_elt(lw, HLO_ADD, t, NULL, 2, sum);
 }
 
+/* Are products of floats rounded before they are added?  So they are where the
+ * terms are so few that mostly a REDUCE adds them (hlo_lower_dot.c), as the
+ * bits follow neither from the device nor from what else is computed.  Products
+ * of narrow operands are exact. */
+static bool is_apart(const hlo_inst *in, sd_dtype t)
+{
+    int64_t extent[SD_MAX_RANK], terms = 1;
+
+    for (int i = plan_inner_extents(in, extent) - 1; i >= 0; i--)
+        terms *= extent[i];
+    return in->op == HLO_DOT && terms <= HLO_FEW_TERMS && sd_is_float(t) &&
+           sd_dtype_table[in->arg[0]->shape->dtype].bits >= 32;
+}
+
 static plan_node *contract(plan_lowering *lw, const hlo_inst *in, sd_dtype t,
                            plan_node **side, uint64_t over)
 {
@@ -237,6 +251,7 @@ static plan_node *contract(plan_lowering *lw, const hlo_inst *in, sd_dtype t,
                         .arg = sd_arena_copy(lw->a, side, 2 * sizeof *side),
                         .over = over,
                         .nout = 1,
+                        .apart = is_apart(in, t),
                         .order = {.lanes = 1}});
     if (n->varies & ~lw->outer)
         return plan_lower_fail(lw,

@@ -119,8 +119,8 @@ typedef struct plan_woven {
  * order with the last axis fastest, are cut into chains of a few hundred (as
  * plan_order says, from the extents alone).  A chain is acc = 0, then
  * acc = fma(arg[0], arg[1], acc) for floats, acc + arg[0] * arg[1] for integers
- * and complex numbers; the sum is 0 plus the chains, in rising order.  All are
- * of the node's type. */
+ * and complex numbers, and for floats where `apart`; the sum is 0 plus the
+ * chains, in rising order.  All are of the node's type. */
 struct plan_node {
     plan_node_kind kind;
     int id;               /* place in the kernel's list */
@@ -148,6 +148,9 @@ struct plan_node {
     bool across;          /* LOAD, STORE on hosts: a row of it lies along the
                              axis of its pass, which is ACROSS */
     bool exclusive;       /* SCAN */
+    bool apart;           /* CONTRACT of floats: a product is rounded before it
+                             is added, as where a REDUCE adds a dot's few terms
+                             (HLO_FEW_TERMS) */
     bool meets;           /* SCATTER over nothing: positions may come to one
                              place at once, in any order */
     int pass;             /* the number of the pass that writes it, if it is a

@@ -172,10 +172,10 @@ static void print_node(sd_buf *b, const plan_node *n)
     for (int i = 0; n->woven && i < n->woven->n; i++)
         if (n->woven->at[i] == n)
             sd_buf_fmt(b, " strand %d of %d", i, n->woven->n);
-    sd_buf_fmt(b, "%s%s%s%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
-               n->meets ? " meeting" : "", n->words ? " words" : "",
-               n->down ? " down" : "", n->rounded ? " rounded" : "",
-               n->of_bf16 ? " of bf16" : "",
+    sd_buf_fmt(b, "%s%s%s%s%s%s%s%s @%d\n", n->exclusive ? " exclusive" : "",
+               n->apart ? " apart" : "", n->meets ? " meeting" : "",
+               n->words ? " words" : "", n->down ? " down" : "",
+               n->rounded ? " rounded" : "", n->of_bf16 ? " of bf16" : "",
                n->parked   ? " parked"
                : n->across ? " across"
                : n->staged ? " staged"

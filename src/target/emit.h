@@ -570,9 +570,9 @@ void emit_body(emit *e, const plan_body *body, const emit_value *arg,
  * restored.  Host only. */
 LLVMValueRef emit_drop_subnormals(emit *e);
 void emit_restore_mode(emit *e, LLVMValueRef mode);
-/* acc + x * y as a CONTRACT has it; as wide as acc. */
-emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
-                             emit_value acc);
+/* acc + x * y as CONTRACT n has it; as wide as acc. */
+emit_value emit_multiply_add(emit *e, const plan_node *n, emit_value x,
+                             emit_value y, emit_value acc);
 
 /* ---- emit_reduce.c: the accumulators of a stage's loops ---- */
 

@@ -74,7 +74,7 @@ void emit_multiply_items(emit_tile *g, LLVMValueRef turn)
         load_sides(g, turn, emit_add(e, k.at, emit_si(e, u)), x, y);
         for (int i = 0; i < b->rows * b->vectors; i++) {
             emit_value v = emit_multiply_add(
-                e, b->node->dtype, (emit_value){x[i / b->vectors], NULL},
+                e, b->node, (emit_value){x[i / b->vectors], NULL},
                 (emit_value){y[i % b->vectors], NULL},
                 get(e, g->type, g->acc[i]));
 

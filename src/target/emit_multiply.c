@@ -21,19 +21,18 @@ LLVMValueRef emit_drop_subnormals(emit *e)
     return was;
 }
 
-emit_value emit_multiply_add(emit *e, sd_dtype t, emit_value x, emit_value y,
-                             emit_value acc)
+emit_value emit_multiply_add(emit *e, const plan_node *n, emit_value x,
+                             emit_value y, emit_value acc)
 {
     emit_value arg[2] = {x, y}, sum[2] = {acc};
-    sd_dtype type[2] = {t, t};
-    LLVMValueRef v[3];
+    sd_dtype t = n->dtype, type[2] = {t, t};
 
-    if (sd_is_float(t)) {
-        int w = emit_width(acc.re);
+    if (sd_is_float(t))
+        for (int i = 0; i < 2; i++)
+            arg[i].re = emit_splat(e, arg[i].re, emit_width(acc.re));
+    if (sd_is_float(t) && !n->apart) {
+        LLVMValueRef v[3] = {arg[0].re, arg[1].re, acc.re};
 
-        v[0] = emit_splat(e, x.re, w);
-        v[1] = emit_splat(e, y.re, w);
-        v[2] = acc.re;
         return (emit_value){
             emit_intrinsic(e, "llvm.fma", LLVMTypeOf(acc.re), v, 3), NULL};
     }

@@ -217,7 +217,7 @@ static void contract_step(emit *e, emit_reduction *r, int copy, int acc)
     for (int i = 0; i < 2; i++)
         x[i] = emit_node_value(e, n->arg[i],
                                emit_canon(e, copy, n->arg[i]->varies));
-    sum = emit_multiply_add(e, n->dtype, x[0], x[1], was);
+    sum = emit_multiply_add(e, n, x[0], x[1], was);
     if (valid)
         sum = emit_select_value(e, valid, sum, was);
     store_acc(e, r, 0, acc, sum);

@@ -67,7 +67,7 @@ static void step(registers *r, LLVMValueRef at)
             if (b->engine != PLAN_ENGINE_FMA)
                 acc.re = emit_engine_add(e, acc.re, one.re, row[v]);
             else
-                acc = emit_multiply_add(e, b->node->dtype, one,
+                acc = emit_multiply_add(e, b->node, one,
                                         (emit_value){row[v], NULL}, acc);
             emit_put(e, acc.re, to);
         }

@@ -87,6 +87,28 @@ def test_reductions_and_scatter_have_the_same_bits_everywhere(python):
     assert one == two == cl
 
 
+FEW_TERMS = """
+import hashlib, jax, jax.numpy as jnp, numpy as np
+rng = np.random.RandomState(5)
+h = hashlib.sha256()
+def f(a, b):
+    d = a @ b.T
+    return d, jnp.max(a @ b.T, 0), d + 1
+for t in (np.float32, np.float64, jnp.bfloat16):
+    for k in (4, 6, 8, 9):
+        args = rng.randn(100, k).astype(t), rng.randn(72, k).astype(t)
+        for leaf in jax.jit(f)(*jax.device_put(args, jax.devices('xpu')[0])):
+            h.update(np.asarray(leaf).tobytes())
+print(h.hexdigest())
+"""
+
+
+def test_products_of_few_terms_have_the_same_bits_everywhere(python):
+    env = {"JAX_ENABLE_X64": "1", "SUNDOG_LIBRARIES": "0", "SUNDOG_ENGINES": "0"}
+    bits = {python(FEW_TERMS, env={**env, "SUNDOG_DEVICE": d}) for d in ("host", "cl")}
+    assert len(bits) == 1
+
+
 SCATTERS = """
 import hashlib, jax, jax.numpy as jnp, numpy as np
 rng = np.random.RandomState(7)

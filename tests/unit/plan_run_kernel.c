@@ -319,7 +319,8 @@ static void end_chain(run *r, const plan_node *n)
     memset(acc, 0, sizeof *acc);
 }
 
-/* One product more; fused where the node's type is a float. */
+/* One product more; fused where the node's type is a float, unless it is apart.
+ */
 static void multiply_add(run *r, const plan_node *n)
 {
     value x = eval(r, n->arg[0]), y = eval(r, n->arg[1]), p = {{0}};
@@ -329,13 +330,13 @@ static void multiply_add(run *r, const plan_node *n)
 
     if (starts_chain(r, n))
         end_chain(r, n);
-    if (n->dtype == SD_F32) {
+    if (n->dtype == SD_F32 && !n->apart) {
         memcpy(&f[0], x.b, 4);
         memcpy(&f[1], y.b, 4);
         memcpy(&f[2], acc->b, 4);
         f[0] = fmaf(f[0], f[1], f[2]);
         memcpy(acc->b, f, 4);
-    } else if (n->dtype == SD_F64) {
+    } else if (n->dtype == SD_F64 && !n->apart) {
         memcpy(&d[0], x.b, 8);
         memcpy(&d[1], y.b, 8);
         memcpy(&d[2], acc->b, 8);

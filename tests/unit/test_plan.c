@@ -377,6 +377,7 @@ static void plans_read_as_before(void **state)
                {"scatter_ranges", 0, 1},
                {"scatter_ranges_rows", 0, 1},
                {"small_products", 0, 1},
+               {"few_terms", 0, 1},
                {"sum_pieces", 0, 1},
                {"woven_three", 0, 1},
                {"channels", 0, 1},

@@ -8,11 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A thread of OpenBLAS is worth THREAD_FLOPS, 5 ms of a core.  Less work gains
- * nothing by a second one (eigh of 400 rows 7.3 and 7.0 ms, qr of 600 9.5 and
- * 11.6), and where other programs have the cores its threads wait for each
- * other in slices of milliseconds: qr of 600 10 ms, and 34 by two. */
-enum { MOST_POINTERS = 15, MOST_TEXTS = 4, THREAD_FLOPS = 1 << 28, BLOCK = 16 };
+/* A thread of OpenBLAS is worth THREAD_FLOPS, 5 ms of a core, where there are
+ * few: less work gains nothing by a second one (eigh of 400 rows 7.3 and 7.0 ms,
+ * qr of 600 9.5 and 11.6), and where other programs have the cores its threads
+ * wait for each other in slices of milliseconds: qr of 600 10 ms, and 34 by two.
+ * Of many cores most are free: an inverse of 700 rows takes 16 ms by two of 16,
+ * 9 by all. */
+enum {
+    MOST_POINTERS = 15,
+    MOST_TEXTS = 4,
+    THREAD_FLOPS = 1 << 28,
+    MANY_THREADS = 8, /* from so many on a thread is worth less */
+    MANY_THREADS_FLOPS = 1 << 25,
+    BLOCK = 16
+};
 
 /* ---- opening ---- */
 
@@ -436,7 +445,8 @@ static sd_status run_parts(lapack *l, batch_run *r)
 /* Of one matrix. */
 static int worth_threads(const lapack *l, const batch_run *r)
 {
-    double n = libcall_flops(r->call) / (double)r->batch / THREAD_FLOPS;
+    int each = l->nthread < MANY_THREADS ? THREAD_FLOPS : MANY_THREADS_FLOPS;
+    double n = libcall_flops(r->call) / (double)r->batch / each;
 
     return n < 1 ? 1 : n < l->nthread ? (int)n : l->nthread;
 }

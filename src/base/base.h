@@ -289,6 +289,9 @@ size_t sd_shape_bytes(const sd_shape *s);   /* 0 for tuple and token */
 /* Refuses a negative dimension, rank over SD_MAX_RANK, or more than 2^46
  * bytes; every reader asks it before a shape enters a module. */
 sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim);
+/* The same for what is worked out: 2^50, since a program's numbers of a byte may
+ * be computed in more. */
+sd_status sd_shape_check_wider(sd_dtype t, int rank, const int64_t *dim);
 static inline bool sd_shape_is_array(const sd_shape *s)
 {
     return s->dtype != SD_TUPLE && s->dtype != SD_TOKEN;

@@ -1,7 +1,9 @@
 /* Shapes. */
 #include "base.h"
 
-#define MAX_BYTES ((int64_t)1 << 46)
+/* Of what a program has, and of what passes make of it: of bytes that are
+ * stored in halves, complex numbers of 16. */
+enum { MOST_BITS = 46, MOST_WIDER_BITS = MOST_BITS + 4 };
 
 static const int64_t *copy_dims(sd_arena *a, const int64_t *dim, int n)
 {
@@ -116,7 +118,7 @@ size_t sd_shape_bytes(const sd_shape *s)
 
 /* The product runs over the nonzero dimensions, so that [2^40, 0, 2^40] is
  * refused too: its strides would overflow. */
-sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim)
+static sd_status check(sd_dtype t, int rank, const int64_t *dim, int bits)
 {
     int64_t n = (int64_t)SD_MAX(sd_dtype_bytes(t), (size_t)1);
 
@@ -126,13 +128,23 @@ sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim)
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0)
             return sd_error(SD_INVALID, "dimension %d is %" PRId64, i, dim[i]);
-        if (dim[i] && (!sd_mul_i64(n, dim[i], &n) || n > MAX_BYTES))
+        if (dim[i] && (!sd_mul_i64(n, dim[i], &n) || n > INT64_C(1) << bits))
             return sd_error(SD_INVALID,
                             "%s array of rank %d is larger than "
-                            "2^46 bytes",
-                            sd_dtype_name(t), rank);
+                            "2^%d bytes",
+                            sd_dtype_name(t), rank, bits);
     }
     return NULL;
+}
+
+sd_status sd_shape_check(sd_dtype t, int rank, const int64_t *dim)
+{
+    return check(t, rank, dim, MOST_BITS);
+}
+
+sd_status sd_shape_check_wider(sd_dtype t, int rank, const int64_t *dim)
+{
+    return check(t, rank, dim, MOST_WIDER_BITS);
 }
 
 void sd_shape_print(sd_buf *b, const sd_shape *s, bool with_layout)

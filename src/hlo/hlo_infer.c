@@ -274,7 +274,7 @@ sd_status hlo_want_region(hlo_module *m, const hlo_inst *in, int k, int nparam,
 sd_status hlo_result(hlo_module *m, const hlo_inst *in, sd_dtype t, int rank,
                      const int64_t *dim, const sd_shape **out)
 {
-    sd_status st = sd_shape_check(t, rank, dim);
+    sd_status st = sd_shape_check_wider(t, rank, dim);
 
     if (st)
         return sd_note(st, "%s", hlo_describe(m, in));

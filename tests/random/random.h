@@ -45,6 +45,7 @@ struct random_gen {
     int depth;           /* loops and branches around */
     bool scalars;        /* a region: rank 0, elementwise */
     bool even;           /* extents that have many divisors */
+    bool odd;            /* any extents: none, and more than memory has */
 };
 
 /* Reserves of a type: see random_type.c. */
@@ -60,6 +61,8 @@ random_type random_type_of(sd_dtype t); /* complex: its part */
 hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text);
 /* The same of extents that have many divisors. */
 hlo_module *random_even_module(sd_arena *a, uint64_t seed, sd_buf *text);
+/* The same of any extents, to be compiled alone. */
+hlo_module *random_odd_module(sd_arena *a, uint64_t seed, sd_buf *text);
 /* random_narrow.c: of narrow floats, for random_run_apart. */
 hlo_module *random_narrow(sd_arena *a, uint64_t seed, sd_buf *text);
 
@@ -156,6 +159,9 @@ random_verdict random_run_program(const random_world *w,
 random_verdict random_run(const random_world *w, const char *text, size_t len,
                           sd_buf *why);
 
+/* Of any extents: what cannot be evaluated is only compiled. */
+random_verdict random_run_odd(const random_world *w, const char *text,
+                              size_t len, sd_buf *why);
 /* The device against itself: a program as it is, and with a barrier behind each
  * operation and one kernel for each, must have the same bits. */
 random_verdict random_run_apart(const random_world *w, const char *text,

@@ -89,6 +89,27 @@ const sd_shape *random_dims(random_gen *g, sd_dtype t, int rank,
     return sd_shape_make(g->a, t, rank, dim);
 }
 
+/* Up to rank 8 and 2^46 bytes, and of one in five nothing. */
+static const sd_shape *odd_shape(random_gen *g, sd_dtype t)
+{
+    static const int64_t extents[] = {1,    1,    2,     3,       4,        7,
+                                      8,    16,   17,    31,      33,       128,
+                                      1000, 4096, 65536, 1 << 20, INT32_MAX};
+    int64_t most = (INT64_C(1) << 46) / (int64_t)sd_dtype_bytes(t), dim[8];
+    int rank = (int)random_below(g, random_chance(g, 30) ? 9 : 4);
+    bool empty = random_chance(g, 20);
+
+    for (int i = 0; i < rank; i++) {
+        do
+            dim[i] = extents[random_below(g, SD_COUNTOF(extents))];
+        while (dim[i] > most);
+        most /= dim[i];
+    }
+    if (rank && empty)
+        dim[random_below(g, rank)] = 0;
+    return random_dims(g, t, rank, dim);
+}
+
 static const sd_shape *fresh_shape(random_gen *g, sd_dtype t)
 {
     static const int64_t extents[] = {1, 2, 2,  3,  3,  4,  5,  7,
@@ -99,6 +120,8 @@ static const sd_shape *fresh_shape(random_gen *g, sd_dtype t)
                                       : 1 + (int)random_below(g, 4);
     int64_t dim[8], n = 1;
 
+    if (g->odd)
+        return odd_shape(g, t);
     for (int i = 0; i < rank; i++) {
         dim[i] = random_chance(g, 1) ? 0
                  : g->even ? even[random_below(g, rank > 3 ? 2 : 4)]
@@ -185,6 +208,8 @@ void random_infer(random_gen *g, hlo_inst *in)
     const sd_shape *s;
     sd_status st = hlo_infer(g->m, in, &s);
 
+    if (st && g->odd) /* too large: back to random_odd_module */
+        sd_oom(0);
     if (st) {
         fprintf(stderr, "the generator made what is refused: %s\n",
                 st->message);
@@ -459,12 +484,9 @@ static void set_root(random_gen *g, sd_buf *text)
         hlo_set_root(g->c, hlo_make_tuple(random_at(g), n, out));
 }
 
-static hlo_module *make_module(sd_arena *a, uint64_t seed, bool even,
-                               sd_buf *text)
+static hlo_module *make_module(random_gen g, sd_buf *text)
 {
-    random_gen g = {.state = seed, .a = a, .even = even};
-
-    g.m = hlo_module_create(a, "random");
+    g.m = hlo_module_create(g.a, "random");
     g.c = g.m->entry = hlo_comp_create(g.m, "main");
     for (int i = 1 + (int)random_below(&g, 3); i > 0; i--)
         random_new(&g, fresh_shape(&g, random_dtype(&g, HLO_T_ANY)),
@@ -478,10 +500,37 @@ static hlo_module *make_module(sd_arena *a, uint64_t seed, bool even,
 
 hlo_module *random_module(sd_arena *a, uint64_t seed, sd_buf *text)
 {
-    return make_module(a, seed, false, text);
+    return make_module((random_gen){.state = seed, .a = a}, text);
 }
 
 hlo_module *random_even_module(sd_arena *a, uint64_t seed, sd_buf *text)
 {
-    return make_module(a, seed, true, text);
+    return make_module((random_gen){.state = seed, .a = a, .even = true}, text);
+}
+
+typedef struct {
+    random_gen g;
+    sd_buf *text;
+    hlo_module *m;
+} odd_job;
+
+static sd_status make_odd(void *ctx)
+{
+    odd_job *j = ctx;
+
+    j->m = make_module(j->g, j->text);
+    return NULL;
+}
+
+/* Of the first seed from there on of which nothing is refused. */
+hlo_module *random_odd_module(sd_arena *a, uint64_t seed, sd_buf *text)
+{
+    odd_job j = {{.state = seed, .a = a, .odd = true}, text, NULL};
+    sd_status st;
+
+    while ((st = sd_catch_oom(make_odd, &j))) {
+        sd_status_free(st);
+        j.g.state++;
+    }
+    return j.m;
 }

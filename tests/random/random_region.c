@@ -245,7 +245,7 @@ static hlo_window_dim *some_window(random_gen *g, const sd_shape *s, bool plain,
 /* Not too many elements to compute. */
 static bool too_much(const sd_shape *s, int64_t n)
 {
-    return sd_shape_count(s) * n > 60000;
+    return (double)sd_shape_count(s) * (double)n > 60000;
 }
 
 void random_make_window(random_gen *g)

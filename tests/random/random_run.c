@@ -415,3 +415,13 @@ random_verdict random_run(const random_world *w, const char *text, size_t len,
     sd_arena_destroy(a);
     return v;
 }
+
+random_verdict random_run_odd(const random_world *w, const char *text,
+                              size_t len, sd_buf *why)
+{
+    random_program p = {.format = "hlo_text",
+                        .bytes = {(const uint8_t *)text, len},
+                        .hostile = true};
+
+    return random_run_program(w, &p, why);
+}

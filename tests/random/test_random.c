@@ -3,11 +3,13 @@
  *   test_random DEVICE run FIRST COUNT    seeds FIRST .. FIRST + COUNT - 1
  *   test_random DEVICE apart FIRST COUNT  programs of narrow floats, operations
  *                                         sharing kernels and not: same bits
+ *   test_random DEVICE odd FIRST COUNT    programs of any extents, compiled for
+ *                                         a device that is described
  *   test_random DEVICE cases FOLDER       the programs kept there
  *   test_random DEVICE file FILE          one program; its text says why
  *   test_random DEVICE cut SEED|FILE      the least that fails, to stdout
- *   test_random DEVICE show SEED          show-apart: of narrow floats
- *   test_random DEVICE cut-apart SEED|FILE
+ *   test_random DEVICE show SEED          show-apart, show-odd: of those
+ *   test_random DEVICE cut-apart|cut-odd SEED|FILE
  *
  * For a DEVICE that is only described (host:v4) programs are compiled, not run.
  *
@@ -113,6 +115,7 @@ typedef struct {
 } question;
 static const question against_evaluator = {random_module, random_run};
 static const question against_itself = {random_narrow, random_run_apart};
+static const question of_odd_shapes = {random_odd_module, random_run_odd};
 
 static void run_seed(const random_world *w, const question *q, uint64_t seed,
                      tally *t)
@@ -343,11 +346,13 @@ static int cut(const char *device, const question *q, const char *what)
 int main(int argc, char **argv)
 {
     const char *what = argc > 2 ? argv[2] : "";
-    const question *q =
-        strstr(what, "apart") ? &against_itself : &against_evaluator;
+    const question *q = strstr(what, "apart") ? &against_itself
+                        : strstr(what, "odd") ? &of_odd_shapes
+                                              : &against_evaluator;
 
     sd_log_init();
-    if (argc == 5 && (!strcmp(what, "run") || !strcmp(what, "apart")))
+    if (argc == 5 && (!strcmp(what, "run") || !strcmp(what, "apart") ||
+                      !strcmp(what, "odd")))
         return run_seeds(argv[1], q, atoll(argv[3]), atoll(argv[4]));
     if (argc == 4 && !strcmp(what, "cases"))
         return run_cases(argv[1], argv[3]);
@@ -363,8 +368,10 @@ int main(int argc, char **argv)
         sd_buf_finish(&text);
         return 0;
     }
-    fprintf(stderr,
-            "usage: test_random DEVICE run|apart FIRST COUNT | cases FOLDER "
-            "| file FILE | cut[-apart] SEED|FILE | show[-apart] SEED\n");
+    fprintf(
+        stderr,
+        "usage: test_random DEVICE run|apart|odd FIRST COUNT | cases FOLDER "
+        "| file FILE | cut[-apart|-odd] SEED|FILE | show[-apart|-odd] "
+        "SEED\n");
     return 2;
 }

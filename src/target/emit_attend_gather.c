@@ -47,11 +47,6 @@ static gatherer *gatherer_of(attending *t)
 
 /* ---- operands ---- */
 
-static LLVMTypeRef words_type(emit *e)
-{
-    return LLVMVectorType(e->i32, ROWS);
-}
-
 static LLVMValueRef row_of(gatherer *d, int h, int r)
 {
     return emit_plus(d->t.e, d->t.first, h * ROWS + r);

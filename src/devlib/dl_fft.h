@@ -47,8 +47,8 @@ typedef struct {
     const DL_GLOBAL REAL *table;
     int64_t item; /* the block */
     DL_GLOBAL REAL *x, *y; /* the array, and the result */
-    bool reads_x;  /* the first stage takes its numbers from the array, so that */
-    bool writes_y; /* no pass brings them before; the last one the like */
+    bool reads_x;  /* the first stage reads the array: no pass brings it before; */
+    bool writes_y; /* the last one writes the result */
 } FN(plan);
 #define PLAN FN(plan)
 #ifndef FFT_FLAGS

@@ -148,13 +148,15 @@ DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
         if (out && line >= f->nline)
             continue;
         line = line < f->nline ? line : f->nline - 1;
-        if (l->im == 1 && !l->whole && out)
-            FN(put_pairs)(p + FN(start)(f, l, line) + row * l->step,
-                          (NUM){AT(a.re, at) * f->part, AT(a.im, at) * f->part});
-        else if (l->im == 1 && !l->whole)
-            FN(lay)(a, at, FN(get_pairs)(p + FN(start)(f, l, line) + row * l->step));
-        else
+        DL_GLOBAL REAL *number = p + FN(start)(f, l, line) + row * l->step;
+
+        if (l->im != 1 || l->whole)
             FN(move_one)(f, l, line, row, rows, p, a, at, out);
+        else if (out)
+            FN(put_pairs)(number, (NUM){AT(a.re, at) * f->part,
+                                        AT(a.im, at) * f->part});
+        else
+            FN(lay)(a, at, FN(get_pairs)(number));
     }
     SYNC();
 }

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 /* A thread of OpenBLAS is worth THREAD_FLOPS, 5 ms of a core, where there are
- * few: less work gains nothing by a second one (eigh of 400 rows 7.3 and 7.0 ms,
- * qr of 600 9.5 and 11.6), and where other programs have the cores its threads
- * wait for each other in slices of milliseconds: qr of 600 10 ms, and 34 by two.
- * Of many cores most are free: an inverse of 700 rows takes 16 ms by two of 16,
- * 9 by all. */
+ * few: less work gains nothing by a second one (eigh of 400 rows 7.3 and 7.0
+ * ms, qr of 600 9.5 and 11.6), and where other programs have the cores its
+ * threads wait for each other in slices of milliseconds: qr of 600 10 ms, and
+ * 34 by two. Of many cores most are free: an inverse of 700 rows takes 16 ms by
+ * two of 16, 9 by all. */
 enum {
     MOST_POINTERS = 15,
     MOST_TEXTS = 4,

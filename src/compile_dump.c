@@ -141,16 +141,19 @@ void compile_dump_bytes(compile_dump *d, const char *kind, const void *p,
     free(path);
 }
 
+/* A text has an arena of its own: the module's would keep those of all passes
+ * until the compile ends, and they count towards its limit. */
 void compile_dump_module(compile_dump *d, const char *kind, const hlo_module *m)
 {
-    const char *name = sd_arena_fmt(m->arena, "%s.txt", kind);
-    sd_buf text = {.arena = m->arena};
+    sd_arena *a;
+    sd_buf text = {0};
 
     if (!d->on)
         return;
+    text.arena = a = sd_arena_create();
     hlo_print(&text, m);
-    compile_dump_bytes(d, name, text.at, text.len);
-    sd_buf_finish(&text);
+    compile_dump_bytes(d, sd_arena_fmt(a, "%s.txt", kind), text.at, text.len);
+    sd_arena_destroy(a);
 }
 
 void compile_dump_pass(compile_dump *d, const char *pass, const hlo_module *m)
@@ -168,13 +171,15 @@ void compile_dump_pass(compile_dump *d, const char *pass, const hlo_module *m)
 
 void compile_dump_plan(compile_dump *d, const plan *p)
 {
-    sd_buf text = {.arena = p->arena};
+    sd_arena *a;
+    sd_buf text = {0};
 
     if (!d->on)
         return;
+    text.arena = a = sd_arena_create();
     plan_print(&text, p);
     compile_dump_bytes(d, "plan.txt", text.at, text.len);
-    sd_buf_finish(&text);
+    sd_arena_destroy(a);
 }
 
 void compile_dump_thunks(compile_dump *d, const thunk_program *p)

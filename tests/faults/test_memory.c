@@ -243,6 +243,52 @@ static void compiling_has_a_limit(void **state)
     sd_buf_finish(&text);
 }
 
+/* Texts that are dumped do not stay until the compile ends: what they take
+ * together is twice as much as it may have. */
+static void dumps_are_not_kept(void **state)
+{
+    char dir[] = "/tmp/test_memory_XXXXXX";
+    sd_options env = {.value[SD_OPT_COMPILE_MEMORY] = "16",
+                      .value[SD_OPT_DUMP_TO] = dir,
+                      .value[SD_OPT_DUMP_PASSES] = "."};
+    compile_request rq = {.format = "hlo_text", .format_len = 8};
+    compile_services sv = {.env = &env};
+    int ndump = 0, n = 200000;
+    struct dirent *f;
+    device_desc dev;
+    thunk_program *p;
+    sd_buf text = {0};
+    sd_status st;
+    DIR *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    device_desc_of_name("host:v3", &dev);
+    sd_buf_fmt(&text, "HloModule m\nENTRY e {\n  x = s32[%d] parameter(0)\n",
+               n);
+    sd_buf_fmt(&text, "  c = s32[%d] constant({0", n);
+    for (int i = 1; i < n; i++)
+        sd_buf_fmt(&text, ",%d", i * 7919);
+    sd_buf_fmt(&text, "})\n  y = s32[%d] add(c, x)\n", n);
+    sd_buf_fmt(&text, "  ROOT r = s32[%d] subtract(y, x)\n}\n", n);
+    rq.program = (sd_bytes){(uint8_t *)text.at, text.len};
+    rq.device = &dev;
+    st = sundog_compile(&rq, &sv, &p);
+    if (st)
+        fail_msg("%s", st->message);
+    thunk_program_release(p);
+    sd_buf_finish(&text);
+    d = opendir(dir);
+    assert_non_null(d);
+    while ((f = readdir(d))) {
+        ndump += strstr(f->d_name, ".txt") != NULL;
+        (void)unlinkat(dirfd(d), f->d_name, 0);
+    }
+    closedir(d);
+    assert_int_equal(rmdir(dir), 0);
+    assert_true(ndump > 3);
+}
+
 /* Two devices, so that there is a way from one to another. */
 static void choose_devices(const char *kind, const char *path)
 {
@@ -266,6 +312,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_request_of_a_call_fails),
         cmocka_unit_test(each_request_of_a_first_life_fails),
         cmocka_unit_test(compiling_has_a_limit),
+        cmocka_unit_test(dumps_are_not_kept),
     };
     int bad;
 

@@ -290,6 +290,16 @@ static bool fits_matrices(const attend_pattern *p)
                batch * SD_MAX(d, e));
 }
 
+/* Turned, v has whole blocks of keys (attend_call.c). */
+static bool fits_turned(const attend_pattern *p)
+{
+    enum { BLOCK = HLO_ATTEND_KEYS_GATHERED };
+    int64_t keys = p->extent[p->key], blocks = (keys + BLOCK - 1) / BLOCK;
+
+    return p->extent[ATTEND_E] <= HLO_ATTEND_MOST_READ &&
+           sd_shape_count(p->value->shape) / keys * blocks * BLOCK < INT32_MAX;
+}
+
 static bool fits(attend_pattern *p, const device_desc *dev)
 {
     const hlo_dot *d = p->dot->u.dot;
@@ -307,8 +317,7 @@ static bool fits(attend_pattern *p, const device_desc *dev)
            fits_index(p->dot->arg[1]) && fits_index(p->value) &&
            fits_index(p->last) && fills_device(p, dev) &&
            (dev->features & DEVICE_HAS_WGMMA ||
-            (p->turned ? p->extent[ATTEND_E] <= HLO_ATTEND_MOST_READ
-                       : fits_matrices(p)));
+            (p->turned ? fits_turned(p) : fits_matrices(p)));
 }
 
 static bool find(attend_pattern *p, hlo_inst *dot, int k,

@@ -89,7 +89,7 @@ extern const hlo_algorithm hlo_algorithm_table[HLO_ALGORITHM_COUNT];
 const hlo_algorithm *hlo_algorithm_of(const char *name); /* NULL: no such */
 
 /* Terms of a dot that are added as rounded products of floats are, on all devices
- * and whatever computes it but for a library. */
+ * and whatever computes it but for a library and the engines of bf16. */
 enum { HLO_FEW_TERMS = 8 };
 
 typedef struct { /* result: batch dims, lhs free, rhs free */

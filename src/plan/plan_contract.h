@@ -252,10 +252,11 @@ static inline bool plan_holds_x(const plan_blocks *b)
     return b->by_itself && b->part == SD_F32 && !b->x_trimmed && !b->slides;
 }
 /* On the host: do subnormal operands and sums of b count as 0 (plan_pass)?
- * Engines have their own rule. */
+ * Engines have their own rule; what has the bits of a REDUCE keeps them. */
 static inline bool plan_drops_subnormals(const plan_blocks *b)
 {
-    return b->engine == PLAN_ENGINE_FMA && sd_has_subnormals(b->node->dtype);
+    return b->engine == PLAN_ENGINE_FMA && !b->node->apart &&
+           sd_has_subnormals(b->node->dtype);
 }
 /* Of a wide engine: are there so few steps that most of a group's time is before
  * and behind them? */

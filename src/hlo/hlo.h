@@ -88,8 +88,9 @@ typedef struct {
 extern const hlo_algorithm hlo_algorithm_table[HLO_ALGORITHM_COUNT];
 const hlo_algorithm *hlo_algorithm_of(const char *name); /* NULL: no such */
 
-/* Terms of a dot that are added as rounded products of floats are, on all devices
- * and whatever computes it but for a library and the engines of bf16. */
+/* So many terms of a dot of f32 or f64 are added as rounded products are, on all
+ * devices and whatever computes it but for a library.  Of bf16 its engines add
+ * otherwise, and its blocks take subnormal sums for 0. */
 enum { HLO_FEW_TERMS = 8 };
 
 typedef struct { /* result: batch dims, lhs free, rhs free */

@@ -321,7 +321,7 @@ static void texts_have_limits(void **state)
     for (int i = 1; i < 1 << 17; i++)
         sd_buf_str(&b, ",a");
     sd_buf_str(&b, "), dimensions={0} }");
-    want_parse_error(&b, "pred array of rank 1 is larger than 2^46 bytes");
+    want_parse_error(&b, "pred array of rank 1 is larger than 2^50 bytes");
 }
 
 int main(void)

@@ -13,20 +13,21 @@ static reader reader_of(hlo_module *m, const char *text)
     return (reader){m, hlo_lexer_of(m->arena, text, strlen(text))};
 }
 
-static void fail(reader *r, const char *expected)
+static void sharding_fail(reader *r, const char *expected)
 {
     hlo_fail(&r->x, expected);
 }
 
-static sd_status status_of(const reader *r)
+static sd_status misfit(const reader *r, const char *expected)
 {
-    const hlo_lexer *x = &r->x;
-
-    if (!x->bad)
-        return NULL;
     return sd_error(SD_INVALID,
-                    "sharding \"%.200s\": %s should be at \"%.24s\"", x->base,
-                    x->bad, x->bad_at);
+                    "sharding \"%.200s\": %s should be at \"%.24s\"", r->x.base,
+                    expected, r->x.bad_at);
+}
+
+static sd_status sharding_status(const reader *r)
+{
+    return r->x.bad ? misfit(r, r->x.bad) : NULL;
 }
 
 static bool accept(reader *r, const char *s)
@@ -44,7 +45,7 @@ static int64_t take_count(reader *r)
     int64_t v = hlo_take_int(&r->x);
 
     if (v < 0)
-        fail(r, "a number from 0 on");
+        sharding_fail(r, "a number from 0 on");
     return v;
 }
 
@@ -62,12 +63,12 @@ static sd_bytes take_name(reader *r)
         if (to)
             x->at = to + 1;
         else
-            fail(r, "the end of a name");
+            sharding_fail(r, "the end of a name");
         return (sd_bytes){(const uint8_t *)from, to ? (size_t)(to - from) : 0};
     }
     w = hlo_take_name(x);
     if (!w.len)
-        fail(r, "a name");
+        sharding_fail(r, "a name");
     return (sd_bytes){(const uint8_t *)w.at, w.len};
 }
 
@@ -91,7 +92,7 @@ static void take_axes(reader *r, hlo_mesh *x)
         a->size = take_count(r);
         if (!r->x.bad &&
             (a->size < 1 || !sd_mul_i64(n, a->size, &n) || n > HLO_MOST_PLACES))
-            fail(r, "an axis of a mesh of at most 2^20 participants");
+            sharding_fail(r, "an axis of a mesh of at most 2^20 participants");
         accept(r, ",");
     }
     x->axis = axis.at;
@@ -109,9 +110,9 @@ static void take_ids(reader *r, const char *end, hlo_mesh *x)
         accept(r, ",");
     }
     if (!r->x.bad && ids.n != hlo_mesh_places(x))
-        fail(r, "as many device_ids as the mesh has places");
+        sharding_fail(r, "as many device_ids as the mesh has places");
     if (!r->x.bad && x->naxis && !hlo_is_order(r->m->arena, ids.at, ids.n))
-        fail(r, "each participant once in device_ids");
+        sharding_fail(r, "each participant once in device_ids");
     if (x->naxis)
         x->ids = ids.at;
     else if (ids.n)
@@ -165,13 +166,13 @@ sd_status hlo_meshes_read(hlo_module *m)
         expect(&r, ">");
         accept(&r, ",");
         if (!r.x.bad && m->mesh->n == HLO_MOST_MESHES)
-            fail(&r, "fewer meshes");
+            sharding_fail(&r, "fewer meshes");
         if (!r.x.bad)
             hlo_mesh_add(m, name, &x);
     }
     if (!r.x.bad)
         hlo_meshes_place(m);
-    return status_of(&r);
+    return sharding_status(&r);
 }
 
 /* ---- axes ---- */
@@ -185,7 +186,7 @@ static const hlo_mesh_axis *find_axis(reader *r, const hlo_mesh *mesh,
         if (strlen(mesh->axis[i].name) == name.len &&
             !memcmp(mesh->axis[i].name, name.at, name.len))
             return &mesh->axis[i];
-    fail(r, "an axis of the mesh");
+    sharding_fail(r, "an axis of the mesh");
     return NULL;
 }
 
@@ -203,7 +204,7 @@ static void add_part(reader *r, const hlo_mesh *mesh, const hlo_mesh_axis *x,
         to->at[to->n++] = (uint8_t)k;
     }
     if (at != before || n != size)
-        fail(r, "a part of an axis that falls between its factors");
+        sharding_fail(r, "a part of an axis that falls between its factors");
 }
 
 /* All of axis x, or where it is a part: (1)2 */
@@ -264,7 +265,7 @@ static void take_dims(reader *r, hlo_sharding *s)
     expect(r, "[");
     for (int i = 0; !r->x.bad && !accept(r, "]"); i++) {
         if (i == s->rank) {
-            fail(r, "no more dimensions than the value has");
+            sharding_fail(r, "no more dimensions than the value has");
             return;
         }
         take_dim(r, s->mesh, &s->dim[i]);
@@ -282,7 +283,7 @@ static void take_dims(reader *r, hlo_sharding *s)
         else if (accept(r, "reduction=min"))
             s->partial = HLO_MIN_OF;
         else if (!accept(r, "reduction=sum"))
-            fail(r, "replicated, unreduced, manual or reduction");
+            sharding_fail(r, "replicated, unreduced, manual or reduction");
     }
 }
 
@@ -308,7 +309,7 @@ static void check_once(reader *r, const hlo_sharding *s)
     twice |= seen & (s->replicated | s->unreduced);
     twice |= s->unreduced & (s->replicated | s->manual);
     if (twice)
-        fail(r, "each axis once");
+        sharding_fail(r, "each axis once");
 }
 
 /* A module may name others; what it is cut by has all participants, or one. */
@@ -317,7 +318,7 @@ static const hlo_mesh *of_all(reader *r, const hlo_mesh *mesh)
     int64_t n = mesh && !r->x.bad ? hlo_mesh_places(mesh) : 1;
 
     if (n > 1 && n != hlo_participants(r->m))
-        fail(r, "a mesh of all participants");
+        sharding_fail(r, "a mesh of all participants");
     return r->x.bad ? NULL : mesh;
 }
 
@@ -330,7 +331,7 @@ static const hlo_mesh *named_mesh(reader *r)
     name = take_name(r);
     mesh = hlo_mesh_find(r->m, (const char *)name.at, name.len);
     if (!mesh)
-        fail(r, "a mesh of the module");
+        sharding_fail(r, "a mesh of the module");
     return of_all(r, mesh);
 }
 
@@ -425,7 +426,7 @@ static const hlo_sharding *of_tiles(reader *r, const pb_sharding *p, int rank)
     const hlo_sharding *s = hlo_sharding_of_tiles(r->m, p, rank);
 
     if (!s)
-        fail(r, "tiles that share out all participants");
+        sharding_fail(r, "tiles that share out all participants");
     return s;
 }
 
@@ -439,7 +440,7 @@ static void take_tiles(reader *r, const pb_sharding *p, int n, const int *rank,
         for (int i = 0; i < n && !r->x.bad; i++)
             out[i] = of_tiles(r, &p->elem.at[i], rank[i]);
     } else {
-        fail(r, "a sharding for each value");
+        sharding_fail(r, "a sharding for each value");
     }
 }
 
@@ -451,7 +452,7 @@ static void read_tiles(reader *r, int n, const int *rank,
     if (hlo_sharding_parse(r->m->arena, r->x.base, &p))
         take_tiles(r, &p, n, rank, out);
     else
-        fail(r, "a sharding");
+        sharding_fail(r, "a sharding");
 }
 
 sd_status hlo_shardings_of_proto(hlo_module *m, sd_bytes proto, int n,
@@ -465,7 +466,7 @@ sd_status hlo_shardings_of_proto(hlo_module *m, sd_bytes proto, int n,
     if ((st = pb_read(m->arena, &pb_sharding_table, proto, &p)))
         return st;
     take_tiles(&r, &p, n, rank, out);
-    return status_of(&r);
+    return sharding_status(&r);
 }
 
 sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
@@ -484,19 +485,19 @@ sd_status hlo_shardings_read(hlo_module *m, const char *text, int n,
         expect(&r, "]");
         expect(&r, ">");
     } else if (n != 1 && (is_named(r.x) || accept(&r, "#sdy.sharding"))) {
-        fail(&r, "a sharding for each value");
+        sharding_fail(&r, "a sharding for each value");
     } else if (accept(&r, "#sdy.sharding")) {
         out[0] = take_sdy(&r, rank[0]);
     } else if (is_named(r.x)) {
         out[0] = take_xla_named(&r, rank[0]);
     } else {
         read_tiles(&r, n, rank, out);
-        return status_of(&r);
+        return sharding_status(&r);
     }
     hlo_skip_space(&r.x);
     if (r.x.at < r.x.end)
-        fail(&r, "the end");
-    return status_of(&r);
+        sharding_fail(&r, "the end");
+    return sharding_status(&r);
 }
 
 sd_status hlo_sharding_read(hlo_module *m, const char *text, int rank,
@@ -518,7 +519,7 @@ sd_status hlo_axes_read(const hlo_mesh *mesh, const char *text, uint32_t *out)
     }
     if (!r.x.bad)
         *out = hlo_atoms_mask(&a);
-    return status_of(&r);
+    return sharding_status(&r);
 }
 
 /* #stablehlo.axis_ref<name = "x", sub_axis_info = (1)2> */
@@ -564,9 +565,9 @@ sd_status hlo_mesh_groups(hlo_module *m, const char *text, hlo_collective *out)
     }
     expect(&r, ">");
     if (!r.x.bad && see(&along, &seen))
-        fail(&r, "each axis once");
+        sharding_fail(&r, "each axis once");
     if (!r.x.bad)
         out->groups = hlo_grid_groups(m->arena, mesh->grid, &along,
                                       &out->ngroup, &out->group_size);
-    return status_of(&r);
+    return sharding_status(&r);
 }

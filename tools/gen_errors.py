@@ -64,7 +64,7 @@ TEXT = ("what", "expected", "fmt", "why", "rule")
 # Functions that keep the text: who makes the error of it, and from where.
 KEPT = {"sd_cursor_fail": ("sd_cursor_status", "c->bad"),
         "hlo_fail": ("parse_error", "p->x.bad"),
-        "sharding_fail": ("misfit", "expected")}
+        "sharding_fail": ("sharding_misfit", "expected")}
 HOLE = "\1"     # where the text of a function's caller goes
 
 Frame = namedtuple("Frame", "text code site")   # code: a parameter, or SD_...

@@ -18,7 +18,7 @@ static void sharding_fail(reader *r, const char *expected)
     hlo_fail(&r->x, expected);
 }
 
-static sd_status misfit(const reader *r, const char *expected)
+static sd_status sharding_misfit(const reader *r, const char *expected)
 {
     return sd_error(SD_INVALID,
                     "sharding \"%.200s\": %s should be at \"%.24s\"", r->x.base,
@@ -27,7 +27,7 @@ static sd_status misfit(const reader *r, const char *expected)
 
 static sd_status sharding_status(const reader *r)
 {
-    return r->x.bad ? misfit(r, r->x.bad) : NULL;
+    return r->x.bad ? sharding_misfit(r, r->x.bad) : NULL;
 }
 
 static bool accept(reader *r, const char *s)

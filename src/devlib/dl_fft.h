@@ -47,7 +47,7 @@ typedef struct {
     const DL_GLOBAL REAL *table;
     int64_t item; /* the block */
     DL_GLOBAL REAL *x, *y; /* the array, and the result */
-    bool reads_x;  /* the first stage reads the array: no pass brings it before; */
+    bool reads_x;  /* the first stage reads the array: no pass brings it */
     bool writes_y; /* the last one writes the result */
 } FN(plan);
 #define PLAN FN(plan)
@@ -262,19 +262,17 @@ DL_INLINE void FN(transform)(const PLAN *f, PLANES *a, PLANES *b, int64_t lid)
 
 #include "dl_fft_ends.h"
 
-DL_PIECE void FN(load)(const PLAN *f, int64_t item, const DL_GLOBAL REAL *x,
-                       int64_t rows, PLANES a, int64_t lid)
+DL_PIECE void FN(load)(const PLAN *f, int64_t rows, PLANES a, int64_t lid)
 {
-    FN(move)(f, &f->in, item, (DL_GLOBAL REAL *)x, rows, a, 0, lid);
+    FN(move)(f, &f->in, f->x, rows, a, 0, lid);
     SYNC();
     if (f->in.whole)
-        FN(make_real)(f, &f->in, item, a, lid);
+        FN(make_real)(f, &f->in, a, lid);
 }
 
-DL_PIECE void FN(store)(const PLAN *f, int64_t item, PLANES a, int64_t rows,
-                        DL_GLOBAL REAL *y, int64_t lid)
+DL_PIECE void FN(store)(const PLAN *f, int64_t rows, PLANES a, int64_t lid)
 {
-    FN(move)(f, &f->out, item, y, rows, a, 1, lid);
+    FN(move)(f, &f->out, f->y, rows, a, 1, lid);
     SYNC();
 }
 
@@ -306,8 +304,8 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
     PLANES a = {p, p + size}, b = {p + 2 * size, p + 3 * size};
 
     if (!f.reads_x)
-        FN(load)(&f, item, x, FN(rows)(&f, flags & FFT_HALF_IN),
-                 FN(flipped)(&f, a), lid);
+        FN(load)(&f, FN(rows)(&f, flags & FFT_HALF_IN), FN(flipped)(&f, a),
+                 lid);
     FN(begin)(&f, &a, &b, space, lid);
     for (int turn = 0; turn <= (flags & FFT_CHIRP ? 1 : 0); turn++) {
         if (turn)
@@ -316,8 +314,8 @@ void FN(dl_fft)(const DL_GLOBAL REAL *x, const DL_GLOBAL REAL *table,
     }
     if (flags & FFT_CHIRP)
         FN(unchirp)(&f, &a, &b, space, lid);
-    FN(end)(&f, item, &a, &b, space, lid);
+    FN(end)(&f, &a, &b, space, lid);
     if (!f.writes_y)
-        FN(store)(&f, item, FN(flipped)(&f, a),
-                  FN(rows)(&f, flags & FFT_HALF_OUT), y, lid);
+        FN(store)(&f, FN(rows)(&f, flags & FFT_HALF_OUT), FN(flipped)(&f, a),
+                  lid);
 }

@@ -351,8 +351,8 @@ DL_INLINE void FN(root)(const DL_GLOBAL REAL *w, int64_t e, int shift, REAL *re,
 
 /* Row k of column c turns by k c / turn: by k mod 64 and by the rest, whose
  * roots a block makes once. */
-DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
-                             int64_t count, PLANE space, int64_t lid)
+DL_PIECE void FN(turn_block)(const PLAN *f, PLANES a, PLANES b, int64_t count,
+                             PLANE space, int64_t lid)
 {
     const DL_GLOBAL REAL *w =
         FN(half_roots)(f) + (f->flags & FFT_HALVES ? 2 * f->length : 0);
@@ -364,7 +364,7 @@ DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
     while (((int64_t)1 << shift << shift) < f->turn)
         shift++;
     for (int64_t t = lid; t < rows * width; t += GROUP) {
-        int64_t k = t / width, line = item * width + t % width;
+        int64_t k = t / width, line = f->item * width + t % width;
         int64_t c = line % f->lines_c / f->turn_c;
         REAL re, im;
 
@@ -386,8 +386,8 @@ DL_PIECE void FN(turn_block)(const PLAN *f, int64_t item, PLANES a, PLANES b,
     SYNC();
 }
 
-DL_INLINE void FN(end)(const PLAN *f, int64_t item, PLANES *a, PLANES *b,
-                       PLANE space, int64_t lid)
+DL_INLINE void FN(end)(const PLAN *f, PLANES *a, PLANES *b, PLANE space,
+                       int64_t lid)
 {
     const bool half = f->flags & FFT_HALF_OUT;
 
@@ -399,7 +399,7 @@ DL_INLINE void FN(end)(const PLAN *f, int64_t item, PLANES *a, PLANES *b,
         FN(swap)(a, b);
     }
     if (f->turn) {
-        FN(turn_block)(f, item, *a, *b, FN(rows)(f, half), space, lid);
+        FN(turn_block)(f, *a, *b, FN(rows)(f, half), space, lid);
         FN(swap)(a, b);
     }
 }

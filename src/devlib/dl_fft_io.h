@@ -54,13 +54,13 @@ DL_INLINE void FN(move_one)(const PLAN *f, const LIE *l, int64_t line,
 
 /* Of numbers that are their own conjugates, 0 and whole / 2, the imaginary
  * parts are not taken. */
-DL_INLINE void FN(make_real)(const PLAN *f, const LIE *l, int64_t item,
-                             PLANES a, int64_t lid)
+DL_INLINE void FN(make_real)(const PLAN *f, const LIE *l, PLANES a,
+                             int64_t lid)
 {
     const int64_t apart = l->step / 2, mid = l->whole / 2;
 
     for (int64_t i = lid; i < f->width; i += GROUP) {
-        int64_t line = item * f->width + i;
+        int64_t line = f->item * f->width + i;
         int64_t c = (line < f->nline ? line : f->nline - 1) % f->lines_c;
 
         if (c == 0)
@@ -131,9 +131,8 @@ DL_INLINE void FN(lay_in_y)(const PLAN *f, INDEX at, INDEX apart, int r,
 
 /* Work items side by side take what lies side by side: rows of a line, or
  * lines.  What there is no line for is a copy of the last. */
-DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
-                        DL_GLOBAL REAL *p, int64_t rows, PLANES a, int out,
-                        int64_t lid)
+DL_INLINE void FN(move)(const PLAN *f, const LIE *l, DL_GLOBAL REAL *p,
+                        int64_t rows, PLANES a, int out, int64_t lid)
 {
     const INDEX width = (INDEX)f->width, high = (INDEX)rows;
     const bool along = l->step < FN(line_step)(f, l);
@@ -143,20 +142,19 @@ DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
         const INDEX minor = t - major * (along ? high : width);
         const INDEX row = along ? minor : major, col = along ? major : minor;
         const INDEX at = row * width + col;
-        int64_t line = item * width + col;
+        const int64_t line = f->item * width + col;
 
         if (out && line >= f->nline)
             continue;
-        line = line < f->nline ? line : f->nline - 1;
-        DL_GLOBAL REAL *number = p + FN(start)(f, l, line) + row * l->step;
-
         if (l->im != 1 || l->whole)
-            FN(move_one)(f, l, line, row, rows, p, a, at, out);
+            FN(move_one)(f, l, line < f->nline ? line : f->nline - 1, row, rows,
+                         p, a, at, out);
         else if (out)
-            FN(put_pairs)(number, (NUM){AT(a.re, at) * f->part,
-                                        AT(a.im, at) * f->part});
+            FN(put_pairs)(FN(pair_at)(f, l, p, at),
+                          (NUM){AT(a.re, at) * f->part,
+                                AT(a.im, at) * f->part});
         else
-            FN(lay)(a, at, FN(get_pairs)(number));
+            FN(lay)(a, at, FN(get_pairs)(FN(pair_at)(f, l, p, at)));
     }
     SYNC();
 }
@@ -178,13 +176,12 @@ typedef struct {
 } FN(group);
 #define BUNCH FN(group)
 
-DL_INLINE BUNCH FN(group_of)(const PLAN *f, const LIE *l, int64_t item,
-                             int64_t col, DL_GLOBAL REAL *p, int64_t rows,
-                             int out)
+DL_INLINE BUNCH FN(group_of)(const PLAN *f, const LIE *l, int64_t col,
+                             DL_GLOBAL REAL *p, int64_t rows, int out)
 {
     BUNCH g = {.col = col, .step = l->step, .im = l->im, .part = f->part,
                .part_im = f->part};
-    int64_t first = item * f->width + col, left = f->nline - first;
+    int64_t first = f->item * f->width + col, left = f->nline - first;
     int64_t line = left > 0 ? first : f->nline - 1;
     int64_t c = line % f->lines_c, i = line / f->lines_c, b = i / f->lines_i;
 
@@ -361,13 +358,12 @@ DL_INLINE void FN(move_rows)(const BUNCH *g, PLANES a, int64_t width,
 
 /* Lines of the group that are their own mirrors are written from the other end
  * first, so that what lies there itself stays. */
-DL_INLINE void FN(move)(const PLAN *f, const LIE *l, int64_t item,
-                        DL_GLOBAL REAL *p, int64_t rows, PLANES a, int out,
-                        int64_t lid)
+DL_INLINE void FN(move)(const PLAN *f, const LIE *l, DL_GLOBAL REAL *p,
+                        int64_t rows, PLANES a, int out, int64_t lid)
 {
     (void)lid;
     for (int64_t col = 0; col < f->width; col += LANES) {
-        BUNCH g = FN(group_of)(f, l, item, col, p, rows, out);
+        BUNCH g = FN(group_of)(f, l, col, p, rows, out);
 
         if (out && g.count <= 0)
             return;

@@ -53,11 +53,19 @@ static void keep_rolled(roller *r, LLVMBasicBlockRef first, LLVMValueRef end)
         LLVMSetMetadata(end, r->loop, emit_rolled(r->cx));
 }
 
+/* As far is looked from both as they stand from each other: functions may have
+ * many blocks. */
 static bool stands_before(LLVMBasicBlockRef bb, LLVMBasicBlockRef to)
 {
-    while (bb && bb != to)
-        bb = LLVMGetNextBasicBlock(bb);
-    return bb;
+    LLVMBasicBlockRef x = bb, y = to;
+
+    while (x != to) {
+        y = y ? LLVMGetNextBasicBlock(y) : NULL;
+        if (y == bb)
+            return false;
+        x = x ? LLVMGetNextBasicBlock(x) : NULL;
+    }
+    return true;
 }
 
 static void roll_block(roller *r, LLVMBasicBlockRef bb)

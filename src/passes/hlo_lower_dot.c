@@ -475,8 +475,8 @@ static bool is_canonical(const dot *d, int nbatch)
 /* Is the sum over k so short that it is best as a sum beside what else is
  * computed?  That reads what lies along k across the lines of memory, once for
  * each position.  On the host long sides take blocks sooner: one core with
- * AVX-512 needs for `a @ b.T` of 500 x 8 x 400 50 us so and 147 as sums, of f64
- * 120 and 217.  Complex numbers have no blocks, and those of bytes write words
+ * AVX-512 needs for `a @ b.T` of 500 x 8 x 400 53 us so and 132 as sums, of f64
+ * 137 and 230.  Complex numbers have no blocks, and those of bytes write words
  * first. */
 static bool is_of_few(const dot *d, int k, int m, int n, const device_desc *dev)
 {
